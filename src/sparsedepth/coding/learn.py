@@ -1,0 +1,292 @@
+"""Learning a dictionary: code a batch, move the atoms (Eq. 7), repeat; an iterator of steps that can stop and resume."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save
+
+from sparsedepth.coding.infer import SparseCode, infer, one_blas_thread
+from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
+from sparsedepth.dictionary import Dictionary, read_arrays, write_atomically
+from sparsedepth.patches import Batch, PatchPool
+from sparsedepth.vocabulary import Codes, Floats, InputError, Patches
+
+Batches = Callable[[int], Batch]
+"""From a step's number to its patches."""
+
+CHECKPOINT = "sparsedepth learning checkpoint"
+USAGE_MEMORY = 0.98
+LEAST_USAGE = 0.02
+"""An atom is replaced when its mean absolute coefficient falls below this share of the median atom's."""
+TWINS = 0.98
+"""... or when it is this coherent with another atom."""
+
+
+def dictionary_gradient(patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats) -> Floats:
+    """Eq. 7: the gradient of the mean energy with respect to the atoms (atoms, pixels), codes and variances fixed."""
+    atoms = dictionary.atoms if isinstance(dictionary, Dictionary) else np.asarray(dictionary)
+    weighted = np.where(np.isfinite(variance) & ~np.isnan(patches), (patches - codes @ atoms) / variance, 0)
+    return -(codes.T @ weighted) / len(patches)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The paper's rule: a small step against the gradient of Eq. 7, averaged over the batch.
+
+    The step is ``rate / (1 + step / decay)``, in units of the smallest noise variance.
+    """
+
+    rate: float = 0.1
+    decay: float = 300.0
+
+    def start(self, atoms: Floats) -> dict[str, Floats]:
+        return {}
+
+    def move(self, atoms: Floats, memory: dict[str, Floats], batch: Patches, code: SparseCode, step: int) -> Floats:
+        rate = self.rate / (1 + step / self.decay) * code.variance.min()
+        return atoms - rate * dictionary_gradient(batch, atoms, code.codes, code.variance)
+
+
+@dataclass(frozen=True)
+class BlockCoordinate:
+    """Minimise a quadratic that lies above the energy, one atom after the other; faster than the gradient.
+
+    With weights w = smallest variance / variance <= 1, the weighted misfit of a patch is at most the plain misfit to the
+    target T = w * residual + reconstruction, so codes'codes and codes'T, averaged over past batches (``averaging``), say
+    all there is to know. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
+    """
+
+    averaging: float = 0.95
+    damping: float = 0.2
+    warm_up: int = 4
+
+    def start(self, atoms: Floats) -> dict[str, Floats]:
+        return {"curvature": np.zeros((len(atoms), len(atoms)), atoms.dtype), "pull": np.zeros_like(atoms)}
+
+    def move(self, atoms: Floats, memory: dict[str, Floats], batch: Patches, code: SparseCode, step: int) -> Floats:
+        fitted = code.codes @ atoms
+        weight = code.variance.min() / code.variance
+        target = fitted + np.where(np.isnan(batch), 0, weight * (batch - fitted))
+        seen = memory.setdefault("seen", np.zeros(1, np.int64))
+        seen += 1
+        fresh = max(1 - self.averaging, 1 / float(seen[0]))
+        for name, value in (("curvature", code.codes), ("pull", target)):
+            memory[name] *= 1 - fresh
+            memory[name] += (code.codes.T @ value) * atoms.dtype.type(fresh / len(batch))
+        if seen[0] <= self.warm_up:
+            return atoms
+        curvature, pull = memory["curvature"].copy(), memory["pull"].copy()
+        damping = self.damping * np.trace(curvature) / len(atoms)
+        curvature[np.diag_indices_from(curvature)] += damping
+        return _coordinate_pass(atoms.copy(), curvature, pull + damping * atoms)
+
+
+def _coordinate_pass(atoms: Floats, curvature: Floats, pull: Floats, block: int = 64) -> Floats:
+    """One Gauss-Seidel pass over the atoms, each put back on the unit sphere; a block at a time so that products are large."""
+    for first in range(0, len(atoms), block):
+        some = slice(first, min(first + block, len(atoms)))
+        descent = pull[some] - curvature[some] @ atoms
+        for row, atom in enumerate(range(some.start, some.stop)):
+            moved = atoms[atom] + descent[row] / curvature[atom, atom]
+            norm = np.linalg.norm(moved)
+            if norm > 0:
+                moved /= norm
+                descent -= np.outer(curvature[some, atom], moved - atoms[atom])
+                atoms[atom] = moved
+    return atoms
+
+
+Update = Gradient | BlockCoordinate
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of learning under one noise model and one update rule."""
+
+    steps: int
+    noise: NoiseModel = field(default_factory=Jeffreys)
+    update: Update = field(default_factory=BlockCoordinate)
+    sparsity: float = 1.0
+
+
+def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase]:
+    """Plain sparse coding for the first third, then the noise model that was asked for, with ever longer averaging.
+
+    Atoms that cannot yet represent an edge would have it thrown out as noise, and never learn it; so constant
+    variance comes first, whatever comes after.
+    """
+    first = max(steps // 3, 1)
+    plain = noise if not noise.inferred else Stationary(_least_variance(noise))
+    rest = max(steps - first, 1)
+    return [
+        Phase(first, plain, BlockCoordinate(averaging=0.95), sparsity),
+        Phase(rest - rest // 2, noise, BlockCoordinate(averaging=0.97), sparsity),
+        Phase(rest // 2, noise, BlockCoordinate(averaging=0.985), sparsity),
+    ]
+
+
+def _least_variance(noise: NoiseModel) -> float:
+    return float(noise.floor_variance(np.zeros((1, 1))).min())
+
+
+@dataclass(frozen=True, eq=False)
+class LearningState:
+    """All that a run needs to go on: where it is, the atoms, how much each is used, and the update rule's memory."""
+
+    step: int
+    atoms: Floats
+    usage: Floats
+    memory: dict[str, Floats]
+
+    def save(self, path: str | Path, about: dict[str, Any]) -> None:
+        """Write a checkpoint, whole or not at all; ``about`` must be equal on resuming."""
+        arrays = {"atoms": self.atoms, "usage": self.usage, **{f"memory.{k}": v for k, v in self.memory.items()}}
+        header = {"kind": CHECKPOINT, "step": str(self.step), "about": json.dumps(about, sort_keys=True)}
+        write_atomically(path, save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata=header))
+
+    @classmethod
+    def load(cls, path: str | Path, about: dict[str, Any]) -> LearningState:
+        arrays, header = read_arrays(path, CHECKPOINT)
+        if header.get("about") != json.dumps(about, sort_keys=True):
+            raise InputError(f"{path} belongs to a run with other data or settings; repeat its command, or start anew")
+        memory = {name.removeprefix("memory."): v for name, v in arrays.items() if name.startswith("memory.")}
+        return cls(int(header["step"]), arrays["atoms"], arrays["usage"], memory)
+
+
+@dataclass(frozen=True, eq=False)
+class LearningStep:
+    """What one step did."""
+
+    state: LearningState
+    patch_shape: tuple[int, int]
+    energy: float
+    """Mean energy (Eq. 6) of the batch, before the atoms moved."""
+    held_out: float | None
+    """Mean energy of the held-out patches under the phase's noise model, on the steps that report it."""
+    replaced: int
+    """Atoms that were unused or twins, now started afresh from badly represented patches."""
+
+    @property
+    def step(self) -> int:
+        """Steps done so far."""
+        return self.state.step
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The atoms, those used most first."""
+        order = np.argsort(-self.state.usage, kind="stable")
+        return Dictionary(self.state.atoms[order], self.patch_shape)
+
+
+def learn(
+    patches: Patches | Batches,
+    start: Dictionary | int,
+    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
+    *,
+    steps: int = 1500,
+    sparsity: float = 1.0,
+    phases: Sequence[Phase] | None = None,
+    held_out: Patches | Batch | None = None,
+    report_every: int = 50,
+    resume: LearningState | None = None,
+    seed: int = 0,
+    rounds: int = 24,
+    threads: int | None = None,
+) -> Iterator[LearningStep]:
+    """Learn a dictionary from normalised patches; yields after each step, so the caller shows progress or stops.
+
+    ``patches`` is an array (n, pixels), NaN = missing, from which batches are drawn by ``seed``, or a function from the
+    step's number to its `Batch`, such as a `PatchStream`. ``start`` is a dictionary, or how many atoms to begin with
+    (square patches of the data). Without ``phases`` the default `schedule` for ``noise`` is followed.
+
+    The same arguments give the same dictionary, whatever the number of threads, and a run resumed from any step's
+    state ends as if it had never stopped. Coding a batch ends after ``rounds`` iterations: near enough, as the atoms
+    move anyway.
+    """
+    batches = patches if callable(patches) else PatchPool(patches, seed=seed)
+    if not isinstance(start, Dictionary):
+        start = start_from(batches, start, seed=seed)
+    phases = schedule(noise, steps, sparsity) if phases is None else phases
+    held = held_out if isinstance(held_out, Batch) or held_out is None else Batch(held_out)
+    state = resume or LearningState(0, start.atoms.astype(np.float32), np.ones(start.n_atoms, np.float32), {})
+    last = sum(phase.steps for phase in phases)
+    for phase, within in _from_step(phases, state.step):
+        if within == 0:
+            state = replace(state, memory=phase.update.start(state.atoms))
+        batch = batches(state.step)
+        code = _code(batch, state.atoms, phase, rounds=rounds, threads=threads)
+        with one_blas_thread():
+            state, replaced = _moved(state, phase.update, batch.patches, code, within)
+        reported = None
+        if held is not None and (state.step % report_every == 0 or state.step == last):
+            reported = float(_code(held, state.atoms, phase, rounds=None, threads=threads).energy.mean())
+        yield LearningStep(state, start.patch_shape, float(code.energy.mean()), reported, replaced)
+
+
+def _code(batch: Batch, atoms: Floats, phase: Phase, *, rounds: int | None, threads: int | None) -> SparseCode:
+    noise = phase.noise if batch.variance is None else phase.noise.plus(batch.variance)
+    if rounds is None:
+        return infer(batch.patches, atoms, noise, phase.sparsity, threads=threads)
+    return infer(batch.patches, atoms, noise, phase.sparsity, tolerance=0.0, max_rounds=rounds, threads=threads)
+
+
+def _from_step(phases: Sequence[Phase], step: int) -> Iterator[tuple[Phase, int]]:
+    """Each coming step's phase, and its number within the phase."""
+    for phase in phases:
+        yield from ((phase, within) for within in range(min(step, phase.steps), phase.steps))
+        step = max(step - phase.steps, 0)
+
+
+def _moved(
+    state: LearningState, update: Update, patches: Patches, code: SparseCode, within: int
+) -> tuple[LearningState, int]:
+    memory = {name: value.copy() for name, value in state.memory.items()}
+    atoms = update.move(state.atoms, memory, patches, code, within)
+    atoms = atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
+    usage = USAGE_MEMORY * state.usage + (1 - USAGE_MEMORY) * np.abs(code.codes).mean(axis=0)
+    idle = _idle(atoms, usage)[: len(patches)]
+    worst = np.argsort(-code.energy, kind="stable")[: len(idle)]
+    fresh = np.nan_to_num(patches[worst])
+    norm = np.linalg.norm(fresh, axis=1, keepdims=True)
+    idle, fresh, norm = idle[norm[:, 0] > 0], fresh[norm[:, 0] > 0], norm[norm[:, 0] > 0]
+    atoms[idle] = fresh / norm
+    usage[idle] = np.median(usage)
+    for name, axes in (("curvature", (0, 1)), ("pull", (0,))):
+        for axis in axes if name in memory else ():
+            memory[name][(slice(None),) * axis + (idle,)] = 0
+    return LearningState(state.step + 1, atoms, usage.astype(np.float32), memory), len(idle)
+
+
+def _idle(atoms: Floats, usage: Floats) -> Floats:
+    """The atoms that are hardly used, and the less used one of each pair of twins."""
+    coherence = np.abs(atoms @ atoms.T)
+    busier = (usage[None, :] > usage[:, None]) | ((usage[None, :] == usage[:, None]) & np.tri(len(usage), k=-1, dtype=bool))
+    twin = ((coherence > TWINS) & busier).any(axis=1)
+    return np.flatnonzero(twin | (usage < LEAST_USAGE * np.median(usage)))
+
+
+def start_from(
+    batches: Batches, n_atoms: int, patch_shape: tuple[int, int] | None = None, seed: int = 0
+) -> Dictionary:
+    """Patches of the data themselves, with a little noise, as the first atoms: far better than random ones."""
+    apart = 1 << 40  # steps that learning never reaches: the start is not learned from again
+    patches: list[Patches] = []
+    while sum(map(len, patches)) < n_atoms:
+        patches.append(np.nan_to_num(batches(apart + len(patches)).patches))
+    atoms = np.concatenate(patches)[:n_atoms].astype(np.float32)
+    atoms += np.random.default_rng([seed, apart]).normal(0, 0.02, atoms.shape).astype(np.float32)
+    return Dictionary(atoms / np.linalg.norm(atoms, axis=1, keepdims=True), patch_shape or _square(atoms.shape[1]))
+
+
+def _square(n_pixels: int) -> tuple[int, int]:
+    side = math.isqrt(n_pixels)
+    if side * side != n_pixels:
+        raise InputError(f"patches of {n_pixels} pixels are not square; give a Dictionary with its patch_shape as the start")
+    return side, side

@@ -1,0 +1,176 @@
+"""What the model may believe about the noise of each pixel: Jeffreys (ns-SC), Stationary (SC), Known (a sensor's word).
+
+A noise model is a **floor**, the smallest variance it allows at a pixel, and a dimensionless answer to one question:
+when the squared residual is q floors, by what factor does the best variance exceed the floor? That factor is
+``growth(q)``; ``price(q)`` is what the pixel then adds to the energy of Eq. 6 beyond log(floor). The envelope theorem
+ties the two, price'(q) = 1 / (2 growth(q)), and because both are dimensionless, units cannot change a result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
+
+
+class NoiseModel(ABC):
+    """What inference asks of a noise model; this one keeps every variance at its floor. Patches are rows, NaN is missing."""
+
+    inferred: bool = False
+    """Whether a variance may exceed its floor."""
+
+    @abstractmethod
+    def floor_variance(self, patches: Patches) -> Floats:
+        """The smallest variance of each pixel, inf where it is missing."""
+
+    @abstractmethod
+    def plus(self, variance: Floats) -> NoiseModel:
+        """The same model where a sensor reports this much variance of its own at each pixel."""
+
+    def initial_variance(self, patches: Patches) -> Floats:
+        """The variance from which the alternation starts, inf where a pixel is missing."""
+        return self.floor_variance(patches)
+
+    def growth(self, q: Floats) -> Floats:
+        """The best variance over the floor, for a squared residual over the floor."""
+        return np.ones_like(q)
+
+    def price(self, q: Floats) -> Floats:
+        """The energy of a pixel at its best variance, beyond log(floor)."""
+        return q / 2
+
+    def take(self, rows: Any) -> Self:
+        """The same model for some of the patches."""
+        return self
+
+    def best_variance(self, residual: Patches) -> Floats:
+        """The variance that minimises Eq. 6 for these residuals: inf where they are NaN, saturating at the largest float."""
+        residual = np.asarray(residual)
+        floor = self.floor_variance(residual).astype(np.float64)
+        known = np.isfinite(floor)
+        wide = np.where(known, residual, 0).astype(np.float64)
+        held = np.where(known, floor, 1.0)
+        variance = np.minimum(held * self.growth(wide * wide / held), np.finfo(residual.dtype).max)
+        return np.where(known, variance, np.inf).astype(residual.dtype)
+
+    def cost(self, variance: Floats) -> Vector:
+        """The first term of Eq. 6: the sum of log variances over the pixels that take part (finite variance)."""
+        finite = np.isfinite(variance)
+        return np.log(np.where(finite, variance, 1.0), dtype=np.float64).sum(axis=-1)
+
+
+@dataclass(frozen=True)
+class Stationary(NoiseModel):
+    """One fixed variance for every pixel (plain sparse coding), in squared units of the patches."""
+
+    variance: float = 0.01
+
+    def __post_init__(self) -> None:
+        _require_positive("the variance", self.variance)
+
+    def floor_variance(self, patches: Patches) -> Floats:
+        return _where_known(patches, self.variance)
+
+    def plus(self, variance: Floats) -> Known:
+        return Known(self.variance + np.asarray(variance))
+
+
+@dataclass(frozen=True)
+class Jeffreys(NoiseModel):
+    """A variance inferred at every pixel under Jeffreys' prior (ns-SC): ``floor`` is the square of the paper's sigma_0.
+
+    The energy is not convex, so where the variances start is part of the model: ``initial`` is the paper's 1, meant
+    for patches scaled to unit variance. Both are in squared units of the patches.
+    """
+
+    floor: float = 0.01
+    initial: float = 1.0
+    inferred = True
+
+    def __post_init__(self) -> None:
+        _require_positive("the noise floor", self.floor)
+        _require_positive("the initial variance", self.initial)
+
+    def floor_variance(self, patches: Patches) -> Floats:
+        return _where_known(patches, self.floor)
+
+    def initial_variance(self, patches: Patches) -> Floats:
+        return _where_known(patches, max(self.initial, self.floor))
+
+    def growth(self, q: Floats) -> Floats:
+        return _jeffreys_growth(q)
+
+    def price(self, q: Floats) -> Floats:
+        return _jeffreys_price(q)
+
+    def plus(self, variance: Floats) -> Known:
+        return Known(self.floor + np.asarray(variance), inferred=True, initial=self.initial)
+
+
+@dataclass(frozen=True, eq=False)
+class Known(NoiseModel):
+    """A variance that a sensor or a matcher gives for each pixel, (n, pixels) or (pixels,); inf = not measured.
+
+    With ``inferred=True`` it is only the floor: the model may find a pixel noisier than the sensor says, never better;
+    the alternation then starts from ``initial`` or the floor, whichever is larger.
+    """
+
+    variance: Floats
+    inferred: bool = False
+    initial: float = 1.0
+
+    def __post_init__(self) -> None:
+        variance = np.asarray(self.variance, dtype=np.result_type(np.asarray(self.variance).dtype, np.float32))
+        if not (variance > 0).all():
+            raise InputError("a known variance must be positive at every pixel; use inf where nothing is known")
+        _require_positive("the initial variance", self.initial)
+        object.__setattr__(self, "variance", variance)
+
+    def floor_variance(self, patches: Patches) -> Floats:
+        patches = np.asarray(patches)
+        if self.variance.shape not in ((), patches.shape[-1:], patches.shape):
+            raise InputError(
+                f"the known variance has shape {self.variance.shape} but the patches {patches.shape}; "
+                "give one value for each pixel"
+            )
+        return _where_known(patches, self.variance)
+
+    def initial_variance(self, patches: Patches) -> Floats:
+        floor = self.floor_variance(patches)
+        return np.maximum(floor, floor.dtype.type(self.initial)) if self.inferred else floor
+
+    def growth(self, q: Floats) -> Floats:
+        return _jeffreys_growth(q) if self.inferred else super().growth(q)
+
+    def price(self, q: Floats) -> Floats:
+        return _jeffreys_price(q) if self.inferred else super().price(q)
+
+    def take(self, rows: Any) -> Known:
+        return self if self.variance.ndim < 2 else replace(self, variance=self.variance[rows])
+
+    def plus(self, variance: Floats) -> Known:
+        return replace(self, variance=self.variance + np.asarray(variance))
+
+
+def _jeffreys_growth(q: Floats) -> Floats:
+    """Half the squared residual, never less than the floor: the closed form below Eq. 6."""
+    return np.maximum(q * q.dtype.type(0.5), 1)
+
+
+def _jeffreys_price(q: Floats) -> Floats:
+    half = q * q.dtype.type(0.5)
+    return np.minimum(half, 1) + np.log(np.maximum(half, 1))
+
+
+def _where_known(patches: Patches, variance: float | Floats) -> Floats:
+    patches = np.asarray(patches)
+    return np.where(np.isnan(patches), np.inf, variance).astype(patches.dtype, copy=False)
+
+
+def _require_positive(what: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise InputError(f"{what} is {value!r}; it must be a positive number, in squared units of the patches")

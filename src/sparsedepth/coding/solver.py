@@ -1,0 +1,353 @@
+"""The batched solver for codes and variances together: ADMM in which every step is a matrix product over many patches.
+
+Eq. 6 is split as v = f - Phi a (the residual) and z = a (the codes), with penalties m1 and m2. The step for `a` is a
+ridge regression whose matrix depends on the dictionary and on rho = m2 / m1 only, *not* on the variances, so one
+factor serves all patches. With b = z - u2, c = f - v + u1 (u1, u2 the scaled multipliers) and G = Phi Phi',
+
+    a         = b + Phi' inv(G + rho I) (c - Phi b)
+    f - Phi a = (f - c) + rho inv(G + rho I) (c - Phi b)          since G inv(G + rho I) = I - rho inv(G + rho I),
+
+which leaves two products an iteration: Phi b, and (c - Phi b) times the stacked factor. The variances are the noise
+model's closed form at each iteration's residual.
+
+**Penalties.** Each patch is measured in its own unit, h = lambda / m2, so that soft thresholding is clipping at 1.
+A good m2 is lambda over a typical coefficient and a good m1 a fraction of the largest precision; a typical coefficient
+is the patch's rms up to a constant, hence m2 = 3 lambda / rms and m1 = 0.3 sqrt(sigma_0 / rms) / floor
+(docs/decisions.md has the grid behind the constants and the root). The ratio rho is rounded to a coarse
+grid, the error shared by m1 and m2, so that few factors serve patches of all contrasts; a patch's penalties depend on
+nothing but that patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from sparsedepth.coding.noise import NoiseModel
+from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
+
+RELAXATION = 1.7
+CODE_PENALTY = 3.0
+"""m2 in units of lambda / rms."""
+RESIDUAL_PENALTY = 0.3
+"""m1 in units of 1 / floor, for a patch whose contrast is that of its noise."""
+RATIO_ANCHOR, RATIO_BASE = 0.3, 4.0
+"""rho is rounded to ANCHOR * BASE**k; the anchor is what the paper's settings ask for."""
+RATIO_EXPONENTS = (-10, 10)
+TIGHTEN = 1.1
+"""With inferred variances both penalties grow by this at each look: the energy is not convex, and some patches never
+come to rest under constant ones."""
+CHECK_EVERY = 8
+"""Iterations between two looks at the energy; the start from the initial variances lasts as long."""
+LANES = 32
+"""Rows, pixels and atoms are padded to multiples of this, so that BLAS gives a row the same bits in any batch."""
+
+
+def ratio_of(exponent: Any) -> Any:
+    return RATIO_ANCHOR * RATIO_BASE**exponent
+
+
+def padded(length: int) -> int:
+    return -(-length // LANES) * LANES
+
+
+class Factors:
+    """A dictionary, padded, and the factor of the ridge step for each penalty ratio."""
+
+    def __init__(self, atoms: Floats) -> None:
+        self.n_atoms, self.n_pixels = atoms.shape
+        self.atoms = np.zeros((padded(self.n_atoms), padded(self.n_pixels)), atoms.dtype)
+        self.atoms[: self.n_atoms, : self.n_pixels] = atoms
+        self._by_exponent: dict[float, Floats] = {}
+
+    def of(self, exponent: float) -> Floats:
+        """The relaxation times [inv(G + rho I) Phi | rho inv(G + rho I)], to multiply from the right."""
+        if exponent not in self._by_exponent:
+            wide, ratio = self.atoms.astype(np.float64), ratio_of(exponent)
+            inverse = _inverse(wide.T @ wide + ratio * np.eye(wide.shape[1]))
+            stacked = np.empty((wide.shape[1], sum(wide.shape)), self.atoms.dtype)
+            stacked[:, : len(wide)] = RELAXATION * (inverse @ wide.T)
+            stacked[:, len(wide) :] = RELAXATION * ratio * inverse
+            self._by_exponent[exponent] = stacked
+        return self._by_exponent[exponent]
+
+    def reconstruct(self, codes: Codes) -> Patches:
+        whole = np.zeros((padded(len(codes)), len(self.atoms)), codes.dtype)
+        whole[: len(codes), : self.n_atoms] = codes
+        return (whole @ self.atoms)[: len(codes), : self.n_pixels]
+
+
+def _inverse(positive: Floats) -> Floats:
+    """The inverse of a symmetric positive definite matrix, by its Cholesky factor (a third of the work of a general one)."""
+    factor, _ = dpotrf(positive)
+    upper, _ = dpotri(factor)
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """For each patch: the exponent of its ratio rho, its unit of measure h and its residual penalty m1."""
+
+    exponent: Vector
+    unit: Vector
+    residual: Vector
+
+    @classmethod
+    def choose(cls, rms: Vector, variance: Vector, sparsity: float) -> Penalties:
+        """From the patch's contrast and a typical small variance of its pixels, as the module's text derives."""
+        residual = RESIDUAL_PENALTY / variance * np.sqrt(np.minimum(1, np.sqrt(variance) / rms))
+        ideal = CODE_PENALTY * sparsity / (residual * rms)
+        exponent = np.clip(np.rint(np.log(ideal / RATIO_ANCHOR) / np.log(RATIO_BASE)), *RATIO_EXPONENTS)
+        shared = np.sqrt(ideal / ratio_of(exponent))
+        return cls(exponent, rms / CODE_PENALTY * shared, residual * shared)
+
+    def take(self, rows: NDArray[np.intp]) -> Penalties:
+        return Penalties(self.exponent[rows], self.unit[rows], self.residual[rows])
+
+
+@dataclass(frozen=True)
+class Job:
+    """Patches that share their penalty ratios: those of the start (initial variances) and of the rest."""
+
+    rows: NDArray[np.intp]
+    start: Penalties
+    rest: Penalties
+    starting: bool
+
+    @property
+    def exponents(self) -> tuple[float, float]:
+        return float(self.start.exponent[0]), float(self.rest.exponent[0])
+
+
+def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> list[Job]:
+    """Group the patches that have anything to code by their penalty ratios, then cut the groups into blocks."""
+    pieces = [slice(i, i + 4096) for i in range(0, len(patches), 4096)]
+    measured = [_measure(patches[piece], noise.take(piece)) for piece in pieces]
+    rms, floor, initial = np.concatenate(measured, axis=1) if measured else np.empty((3, 0))
+    rows = np.flatnonzero(rms > 0)
+    rms, floor, initial = rms[rows], floor[rows], initial[rows]
+    start, rest = Penalties.choose(rms, initial, sparsity), Penalties.choose(rms, floor, sparsity)
+    starting = initial > floor
+    groups = ((start.exponent * 64 + rest.exponent) * 2 + starting).astype(np.intp)  # |exponent| <= 10: no two collide
+    jobs = []
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        for i in range(0, len(members), block):
+            some = members[i : i + block]
+            jobs.append(Job(rows[some], start.take(some), rest.take(some), bool(starting[some[0]])))
+    return jobs
+
+
+def _measure(patches: Patches, noise: NoiseModel) -> Floats:
+    """(3, n): the rms of each patch, its typical small floor and its typical small initial variance.
+
+    A typical small variance is the lower quartile over the known pixels: the reliable pixels set the penalties, and a
+    few absurdly good ones do not spoil them.
+    """
+    floor = noise.floor_variance(patches)
+    known = np.isfinite(floor)
+    values = np.abs(np.where(known, patches, 0), dtype=np.float64)
+    peak = values.max(axis=1, initial=0.0)
+    count = np.maximum(known.sum(axis=1), 1)
+    rms = peak * np.sqrt(np.square(values / np.where(peak > 0, peak, 1)[:, None]).sum(axis=1) / count)
+    quartile = ((count - 1) // 4)[:, None]
+
+    def low(variance: Floats) -> Vector:
+        least = variance[known].min(initial=np.inf)
+        if (variance[known] == least).all():
+            return np.full(len(variance), least)
+        return np.take_along_axis(np.sort(variance, axis=1), quartile, axis=1)[:, 0].astype(np.float64)
+
+    return np.stack([rms, low(floor), low(noise.initial_variance(patches))])
+
+
+class Block:
+    """The patches of one job on their way to their codes."""
+
+    def __init__(self, patches: Patches, noise: NoiseModel, sparsity: float, factors: Factors, job: Job) -> None:
+        dtype = factors.atoms.dtype
+        n, n_pixels = patches.shape
+        rows, pixels = padded(n), factors.atoms.shape[1]
+
+        def pad(values: Floats, fill: float) -> Floats:
+            whole = np.full((rows, pixels), fill, np.float64)
+            whole[:n, :n_pixels] = values
+            return whole
+
+        def column(values: Vector) -> Floats:
+            return np.concatenate([values, np.ones(rows - n)])[:, None]
+
+        self.factors, self.noise, self.sparsity, self.starting = factors, noise, sparsity, job.starting
+        self.count = n
+        self._exponent, self._next_exponent = job.exponents
+        self._unit, self._next_unit = column(job.start.unit), column(job.rest.unit)
+        self._dual_change = self._unit / self._next_unit * column(job.start.residual / job.rest.residual)
+        rounding = (16 * np.finfo(dtype).eps * CODE_PENALTY * self._next_unit) ** 2
+        floor = np.maximum(pad(noise.floor_variance(patches), np.inf), rounding)
+        self._load = (column(job.start.residual) * pad(noise.initial_variance(patches), np.inf)).astype(dtype)
+        self._floor_load = (column(job.rest.residual) * floor).astype(dtype)
+        self._per_floor = (self._next_unit**2 / floor).astype(dtype)
+        self.target = (pad(np.where(np.isnan(patches), 0, patches), 0) / self._unit).astype(dtype)
+        self.codes = np.zeros((rows, factors.atoms.shape[0]), dtype)
+        self.code_dual = np.zeros_like(self.codes)
+        self.residual = np.zeros_like(self.target)
+        self.residual_dual = np.zeros_like(self.target)
+        if not self.starting:
+            self.leave_start()
+
+    def leave_start(self) -> None:
+        """Change to the penalties and units of the inferred variances; the multipliers m1 u1 and m2 u2 carry over."""
+        dtype = self.target.dtype
+        change = (self._unit / self._next_unit).astype(dtype)
+        for values in (self.target, self.codes, self.residual):
+            values *= change
+        self.residual_dual *= self._dual_change.astype(dtype)
+        self._unit, self._exponent, self.starting = self._next_unit, self._next_exponent, False
+
+    def tighten(self) -> None:
+        """Raise both penalties; in the unit that goes with them the scaled multipliers stay as they are."""
+        more = self.codes.dtype.type(TIGHTEN)
+        for values in (self.target, self.codes, self.residual, self._floor_load):
+            values *= more
+        self._per_floor /= more * more
+        self._unit = self._next_unit = self._unit / more
+
+    def advance(self, iterations: int) -> None:
+        for _ in range(iterations):
+            carried = self.residual - self.residual_dual  # f - c
+            gap = self.target - carried
+            gap -= (self.codes - self.code_dual) @ self.factors.atoms
+            moved, shift = np.split(gap @ self.factors.of(self._exponent), [self.codes.shape[1]], axis=1)
+            self._update_codes(moved)
+            self._update_residual(carried, shift, scratch=gap)
+
+    def _update_codes(self, moved: Floats) -> None:
+        """Soft thresholding, in the unit in which the threshold is 1: what is clipped away is the multiplier."""
+        one = self.codes.dtype.type(1)
+        relaxed = self.code_dual
+        relaxed *= one - self.codes.dtype.type(RELAXATION)
+        relaxed += self.codes
+        relaxed += moved
+        self.code_dual = np.clip(relaxed, -one, one, out=self.codes)
+        relaxed -= self.code_dual
+        self.codes = relaxed
+
+    def _update_residual(self, carried: Floats, shift: Floats, scratch: Floats) -> None:
+        """Shrink the residual where its variance is small: with load = m1 * variance, u1 = p / (1 + load), v = p - u1."""
+        dtype = self.codes.dtype.type
+        relaxed = self.residual_dual
+        relaxed *= dtype(2 - RELAXATION)
+        relaxed += carried
+        relaxed += shift
+        load = self._load if self.starting else self._floor_load
+        if self.noise.inferred and not self.starting:
+            misfit = np.multiply(shift, dtype(1 / RELAXATION), out=scratch)
+            misfit += carried
+            load = self._inferred_load(misfit)
+        dual = np.add(load, dtype(1), out=carried)
+        np.divide(relaxed, dual, out=dual)
+        relaxed -= dual
+        self.residual_dual, self.residual = dual, relaxed
+
+    def _inferred_load(self, misfit: Floats) -> Floats:
+        np.square(misfit, out=misfit)
+        misfit *= self._per_floor
+        load = self.noise.growth(misfit)
+        load *= self._floor_load
+        return load
+
+    def energy(self) -> Vector:
+        """Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""
+        misfit = self.target - self.codes @ self.factors.atoms
+        misfit *= (self._unit / self._next_unit).astype(misfit.dtype)
+        np.square(misfit, out=misfit)
+        misfit *= self._per_floor
+        pixels = self.noise.price(misfit).sum(axis=1, dtype=np.float64)
+        absolute = np.abs(self.codes).sum(axis=1, dtype=np.float64)
+        return (pixels + self.sparsity * self._unit[:, 0] * absolute)[: self.count]
+
+    def relative_gap(self) -> Vector:
+        """The duality gap of the weighted lasso over its objective, for fixed variances.
+
+        In the block's units the objective is sum r^2 / (2 load) + rho |z|_1, and u1, shrunk until |Phi' u1| <= rho, is
+        a feasible dual point: much nearer the optimum than the residual is.
+        """
+        ratio = ratio_of(self._exponent)
+        misfit = self.target - self.codes @ self.factors.atoms
+        load = self._floor_load
+        objective = (np.square(misfit) / (2 * load)).sum(axis=1, dtype=np.float64)
+        objective += ratio * np.abs(self.codes).sum(axis=1, dtype=np.float64)
+        dual = self.residual_dual
+        steepest = np.abs(dual @ self.factors.atoms.T).max(axis=1, keepdims=True)
+        dual = dual * np.minimum(1, ratio / np.maximum(steepest, np.finfo(dual.dtype).tiny))
+        finite_load = np.where(np.isfinite(load), load, 0)
+        bound = (dual * self.target - dual * dual * finite_load / 2).sum(axis=1, dtype=np.float64)
+        return ((objective - bound) / np.maximum(objective, np.finfo(np.float64).tiny))[: self.count]
+
+    def codes_of(self, rows: NDArray[np.intp]) -> Codes:
+        """The codes of some rows, in units of the patches."""
+        return (self.codes[rows] * self._unit[rows])[:, : self.factors.n_atoms].astype(self.codes.dtype)
+
+    def keep(self, rows: NDArray[np.intp]) -> None:
+        """Go on with these rows only; repeats fill the last lanes."""
+        self.count = len(rows)
+        rows = np.resize(rows, padded(self.count))
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                setattr(self, name, values[rows])
+
+
+class Solution(NamedTuple):
+    codes: Codes
+    rounds: NDArray[np.int32]
+    converged: NDArray[np.bool_]
+
+
+AtRest = Callable[[Block, Vector, Vector], NDArray[np.bool_]]
+"""(block, lowest energies before, energies now) -> which patches are done."""
+
+
+def energy_at_rest(tolerance: float) -> AtRest:
+    """Done when the energy changed by less than this share of what exceeds the noise floor since the lowest before."""
+    return lambda block, before, now: np.abs(before - now) <= tolerance * before
+
+
+def gap_below(tolerance: float) -> AtRest:
+    """Done when the relative duality gap (fixed variances) is below the tolerance."""
+    return lambda block, before, now: block.relative_gap() <= tolerance
+
+
+def solve(block: Block, at_rest: AtRest, max_rounds: int) -> Solution:
+    """Iterate each patch until it is at rest; its codes are the best that were seen, the zero code among them."""
+    n = block.count
+    codes = np.zeros((n, block.factors.n_atoms), block.codes.dtype)
+    rounds, converged = np.zeros(n, np.int32), np.zeros(n, bool)
+    lowest = block.energy()
+    active = np.arange(n)
+    done_rounds = 0
+    if block.starting:
+        block.advance(CHECK_EVERY)
+        done_rounds += CHECK_EVERY
+        block.leave_start()
+    while len(active):
+        if block.noise.inferred:
+            block.tighten()
+        block.advance(CHECK_EVERY)
+        done_rounds += CHECK_EVERY
+        now = block.energy()
+        better = np.flatnonzero(now < lowest[active])
+        codes[active[better]] = block.codes_of(better)
+        resting = at_rest(block, lowest[active], now)
+        lowest[active[better]] = now[better]
+        rounds[active] = done_rounds
+        converged[active] = resting
+        going = np.flatnonzero(~resting) if done_rounds < max_rounds else np.empty(0, np.intp)
+        if len(going) < len(active):
+            active = active[going]
+            block.keep(going)
+    return Solution(codes, rounds, converged)

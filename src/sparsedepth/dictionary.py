@@ -1,0 +1,134 @@
+"""A dictionary of depth atoms: its file, its shipped instances and its picture."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from sparsedepth.vocabulary import Floats, InputError
+
+KIND = "sparsedepth dictionary"
+LARGEST_FILE = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """Unit-norm atoms in rows, the shape of their patches, and where they come from (``about``, free-form strings)."""
+
+    atoms: Floats
+    patch_shape: tuple[int, int]
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        atoms = np.asarray(self.atoms)
+        shape = tuple(int(side) for side in self.patch_shape)
+        if atoms.ndim != 2 or len(atoms) == 0 or len(shape) != 2 or atoms.shape[1] != shape[0] * shape[1]:
+            raise InputError(
+                f"atoms of shape {atoms.shape} do not fit patches of {'x'.join(map(str, shape))} pixels; "
+                "give them as rows, (atoms, height * width)"
+            )
+        if atoms.dtype.kind != "f":
+            raise InputError(f"atoms are of type {atoms.dtype}; give float32 or float64")
+        if not np.isfinite(atoms).all():
+            raise InputError("the atoms hold NaN or infinite values; learn the dictionary again, or repair its source")
+        norms = np.linalg.norm(atoms.astype(np.float64), axis=1)
+        if (norms == 0).any():
+            raise InputError(f"atom {int(np.argmin(norms))} is zero everywhere; remove it")
+        if np.abs(norms - 1).max() > 1e-3:
+            raise InputError(
+                f"atom {int(np.abs(norms - 1).argmax())} has norm {norms[np.abs(norms - 1).argmax()]:.4g}; "
+                "divide each atom by its norm"
+            )
+        object.__setattr__(self, "atoms", atoms)
+        object.__setattr__(self, "patch_shape", shape)
+        object.__setattr__(self, "about", {str(k): str(v) for k, v in self.about.items()})
+
+    @property
+    def n_atoms(self) -> int:
+        return len(self.atoms)
+
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file whose header says where the atoms come from; it appears whole or not at all."""
+        header = {**self.about, "kind": KIND, "patch_shape": json.dumps(self.patch_shape)}
+        write_atomically(path, save({"atoms": np.ascontiguousarray(self.atoms)}, metadata=header))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a dictionary file; anything else is refused with a sentence that helps."""
+        arrays, header = read_arrays(path, KIND)
+        try:
+            height, width = json.loads(header.pop("patch_shape"))
+            shape = int(height), int(width)
+            atoms = arrays["atoms"]
+        except (KeyError, ValueError, TypeError):
+            raise InputError(f"{path} lacks its atoms or their patch shape; write it with Dictionary.save") from None
+        try:
+            return cls(atoms, shape, header)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def builtin(cls, name: str) -> Self:
+        """A shipped dictionary, by name: see ``Dictionary.builtins()``."""
+        if name not in cls.builtins():
+            raise InputError(f"there is no shipped dictionary {name!r}; choose one of {', '.join(cls.builtins())}")
+        with resources.as_file(resources.files("sparsedepth") / "models" / f"{name}.safetensors") as path:
+            return cls.load(path)
+
+    @staticmethod
+    def builtins() -> list[str]:
+        models = resources.files("sparsedepth") / "models"
+        return sorted(Path(entry.name).stem for entry in models.iterdir() if entry.name.endswith(".safetensors"))
+
+    def mosaic(self, *, gap: int = 1) -> Floats:
+        """All atoms in one picture (height, width) with values in [-1, 1], NaN between them, in their order by rows."""
+        height, width = self.patch_shape
+        columns = int(np.ceil(np.sqrt(self.n_atoms)))
+        rows = -(-self.n_atoms // columns)
+        picture = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap), np.nan)
+        for index, atom in enumerate(self.atoms):
+            top, left = gap + (index // columns) * (height + gap), gap + (index % columns) * (width + gap)
+            picture[top : top + height, left : left + width] = (atom / np.abs(atom).max()).reshape(height, width)
+        return picture
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Write to a temporary neighbour, force it to disk, and rename: a reader sees the old file or the new one."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}; check the folder and its rights") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays and the header of one of our safetensors files."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    if path.stat().st_size > LARGEST_FILE:
+        raise InputError(f"{path} is larger than {LARGEST_FILE >> 20} MiB; this is no {kind}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = dict(file.metadata() or {})
+            if header.pop("kind", None) != kind:
+                raise InputError(f"{path} is a safetensors file but no {kind}")
+            return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is no {kind} ({error}); these are safetensors files") from None

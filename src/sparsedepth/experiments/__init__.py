@@ -1,0 +1,24 @@
+"""One file, one claim: each has ``run(output, progress, quick=False) -> dict`` and writes its tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module, resources
+from typing import Any
+
+from sparsedepth.vocabulary import InputError
+
+Progress = Callable[[str, int, int], None]
+"""(what is being done, steps done, steps in all)."""
+
+
+def names() -> list[str]:
+    """The experiments that `reproduce` knows."""
+    files = (entry.name for entry in resources.files(__package__).iterdir())
+    return sorted(name[:-3] for name in files if name.endswith(".py") and name not in ("__init__.py", "demo.py"))
+
+
+def load(name: str) -> Any:
+    if name != "demo" and name not in names():
+        raise InputError(f"there is no experiment {name!r}; choose one of {', '.join(names())}, or 'all'")
+    return import_module(f"{__package__}.{name}")

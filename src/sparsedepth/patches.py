@@ -1,0 +1,196 @@
+"""Cut patches from maps, and centre and scale them, with holes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches, Vector
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """Patches with mean 0 and about unit variance over their known pixels, and what undoes it."""
+
+    patches: Patches
+    centre: Vector
+    scale: Vector
+
+
+def corners(size: int, patch: int, stride: int) -> NDArray[np.intp]:
+    """Where patches begin along one side of a map: every ``stride`` pixels, and at the very end."""
+    return np.unique(np.append(np.arange(0, size - patch + 1, stride), size - patch))
+
+
+def cut(depth: DepthMap, patch_shape: tuple[int, int], stride: int = 1) -> Patches:
+    """All patches of a map (n, pixels) at a stride, row by row; the last ones end at the map's border."""
+    height, width = patch_shape
+    _require_room(depth, patch_shape)
+    windows = sliding_window_view(depth, patch_shape)
+    tops, lefts = corners(depth.shape[0], height, stride), corners(depth.shape[1], width, stride)
+    return windows[np.ix_(tops, lefts)].reshape(len(tops) * len(lefts), height * width)
+
+
+def overlay(patches: Patches, shape: tuple[int, int], patch_shape: tuple[int, int], stride: int = 1) -> DepthMap:
+    """The map whose every pixel is the mean of the patches that cover it: undoes `cut`. NaN pixels take no part."""
+    height, width = patch_shape
+    tops, lefts = corners(shape[0], height, stride), corners(shape[1], width, stride)
+    tiles = patches.reshape(len(tops), len(lefts), height, width)
+    known = ~np.isnan(tiles)
+    tiles = np.where(known, tiles, 0)
+    total, count = np.zeros(shape), np.zeros(shape)
+    for row in range(height):
+        for column in range(width):
+            place = np.ix_(tops + row, lefts + column)
+            total[place] += tiles[:, :, row, column]
+            count[place] += known[:, :, row, column]
+    return np.divide(total, count, out=np.full(shape, np.nan), where=count > 0).astype(patches.dtype)
+
+
+def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Floats | None = None) -> Normalised:
+    """Remove each patch's mean and divide by sqrt(its variance + softening squared), over its known pixels.
+
+    ``softening``, in units of the patches, keeps the noise of flat patches from being blown up. Where a sensor's
+    ``variance`` is given, reliable pixels count more. A patch with no known pixel, or no contrast, keeps scale 1.
+    """
+    known = ~np.isnan(patches)
+    weight = known.astype(np.float64)
+    if variance is not None:
+        weight = np.where(known & np.isfinite(variance), 1 / np.where(known, variance, 1), 0)
+    total = np.maximum(weight.sum(axis=1), np.finfo(np.float64).tiny)
+    values = np.where(known, patches, 0).astype(np.float64)
+    centre = (weight * values).sum(axis=1) / total
+    deviation = values - centre[:, None]
+    scale = np.sqrt((weight * deviation**2).sum(axis=1) / total + np.square(softening))
+    scale = np.where(scale > 0, scale, 1.0)
+    scaled = np.where(known, deviation / scale[:, None], np.nan).astype(patches.dtype)
+    return Normalised(scaled, centre, scale)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Patches to learn from and, if a sensor gives one, the variance of each pixel in the same units."""
+
+    patches: Patches
+    variance: Floats | None = None
+
+
+class PatchPool:
+    """Batches drawn at random from patches that are at hand; batch number ``step`` is always the same for one seed."""
+
+    def __init__(self, patches: Patches, *, batch: int = 256, seed: int = 0, variance: Floats | None = None) -> None:
+        self.patches, self.variance, self.batch, self.seed = np.asarray(patches), variance, batch, seed
+        if self.patches.ndim != 2 or len(self.patches) == 0:
+            raise InputError(f"patches have shape {self.patches.shape}; give at least one, as rows (n, pixels)")
+
+    def __call__(self, step: int) -> Batch:
+        rows = np.random.default_rng([self.seed, step]).integers(len(self.patches), size=self.batch)
+        return Batch(self.patches[rows], None if self.variance is None else self.variance[rows])
+
+
+class PatchStream:
+    """Random patches of some maps: batch number ``step`` is always the same for the same seed, so a run can resume.
+
+    A patch is taken if enough of it is known and it is not flat; it is centred and scaled to about unit variance, and
+    flipped and transposed at random. Thresholds are relative to the standard deviation of the whole map, so units do
+    not matter. ``holes="keep"`` turns unknown pixels into zeros and treats them as data (the paper's Approach 2).
+    ``variances``, one map for each map, are a sensor's or a matcher's own variance of every pixel.
+    """
+
+    def __init__(
+        self,
+        maps: Sequence[DepthMap],
+        patch_shape: tuple[int, int],
+        *,
+        batch: int = 256,
+        seed: int = 0,
+        holes: str = "mask",
+        variances: Sequence[DepthMap] | None = None,
+        softening: float = 0.05,
+        least_contrast: float = 0.02,
+        least_known: float = 0.7,
+    ) -> None:
+        if holes not in ("mask", "keep"):
+            raise InputError(f"holes={holes!r}; choose 'mask' (they take no part) or 'keep' (they are zeros)")
+        if not maps:
+            raise InputError("there is no map to learn from")
+        self.maps = [np.asarray(m, np.float32) for m in maps]
+        self.spread = [_spread(m, patch_shape) for m in self.maps]
+        if holes == "keep":
+            self.maps = [np.nan_to_num(m, nan=0.0) for m in self.maps]
+        self.variances = None if variances is None else [np.asarray(v, np.float32) for v in variances]
+        if self.variances is not None and [v.shape for v in self.variances] != [m.shape for m in self.maps]:
+            raise InputError("each map needs a variance map of its own shape")
+        self.patch_shape, self.batch, self.seed = patch_shape, batch, seed
+        self.softening, self.least_contrast, self.least_known = softening, least_contrast, least_known
+
+    def __call__(self, step: int) -> Batch:
+        """The patches of one step."""
+        rng = np.random.default_rng([self.seed, step])
+        taken: list[Batch] = []
+        for _ in range(64):
+            taken.append(self._draw(rng))
+            if sum(len(b.patches) for b in taken) >= self.batch:
+                break
+        else:
+            raise InputError(
+                "almost no patch of these maps is known well enough and has any contrast; "
+                "lower least_contrast or least_known, or give other maps"
+            )
+        patches = np.concatenate([b.patches for b in taken])[: self.batch]
+        if self.variances is None:
+            return Batch(patches)
+        return Batch(patches, np.concatenate([b.variance for b in taken if b.variance is not None])[: self.batch])
+
+    def _draw(self, rng: np.random.Generator) -> Batch:
+        """As many random patches as make a batch, less the ones that are not fit."""
+        height, width = self.patch_shape
+        n = self.batch
+        patches = np.empty((n, height * width), np.float32)
+        variance = np.empty_like(patches)
+        spread = np.empty(n)
+        for row, which in enumerate(rng.integers(len(self.maps), size=n)):
+            depth = self.maps[which]
+            top = int(rng.integers(depth.shape[0] - height + 1))
+            left = int(rng.integers(depth.shape[1] - width + 1))
+            window = slice(top, top + height), slice(left, left + width)
+            symmetry = int(rng.integers(8))
+            patches[row] = _turned(depth[window], symmetry).ravel()
+            spread[row] = self.spread[which]
+            if self.variances is not None:
+                variance[row] = _turned(self.variances[which][window], symmetry).ravel()
+        given = None if self.variances is None else variance
+        result = normalise(patches, self.softening * spread, given)
+        contrast = np.sqrt(np.maximum(result.scale**2 - (self.softening * spread) ** 2, 0))
+        known = 1 - np.isnan(patches).mean(axis=1)
+        fit = (known >= self.least_known) & (contrast >= self.least_contrast * spread)
+        scaled = None if given is None else (variance / result.scale[:, None] ** 2).astype(np.float32)[fit]
+        return Batch(result.patches[fit], scaled)
+
+
+def _turned(window: Floats, symmetry: int) -> Floats:
+    """One of the eight flips and transpositions of a square; of the four flips of an oblong."""
+    if symmetry & 1:
+        window = window[::-1]
+    if symmetry & 2:
+        window = window[:, ::-1]
+    if symmetry & 4 and window.shape[0] == window.shape[1]:
+        window = window.T
+    return window
+
+
+def _require_room(depth: DepthMap, patch_shape: tuple[int, int]) -> None:
+    if depth.ndim != 2 or depth.shape[0] < patch_shape[0] or depth.shape[1] < patch_shape[1]:
+        raise InputError(
+            f"a map of shape {depth.shape} is smaller than a patch of {patch_shape[0]}x{patch_shape[1]}; leave it out"
+        )
+
+
+def _spread(depth: DepthMap, patch_shape: tuple[int, int]) -> float:
+    _require_room(depth, patch_shape)
+    known = depth[np.isfinite(depth)]
+    return float(known.std()) if known.size else 0.0

@@ -1,0 +1,64 @@
+"""Shared material of the tests: small dictionaries and patches, and the real data where it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsedepth import Jeffreys, Known, Stationary
+
+
+def unit_atoms(n_atoms: int, n_pixels: int, seed: int = 0, dtype: type = np.float64) -> np.ndarray:
+    atoms = np.random.default_rng(seed).standard_normal((n_atoms, n_pixels))
+    return (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(dtype)
+
+
+def edge_patches(n: int, side: int, seed: int = 0, missing: float = 0.05, outliers: float = 0.03) -> np.ndarray:
+    """Step edges and slants of all orientations, unit variance, a few outliers and missing pixels."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:side, :side] - (side - 1) / 2
+    patches = np.empty((n, side * side))
+    for row in range(n):
+        angle, offset = rng.uniform(0, 2 * np.pi), rng.uniform(-side / 3, side / 3)
+        ramp = np.cos(angle) * x + np.sin(angle) * y - offset
+        patch = np.where(ramp > 0, 1.0, 0.0) + rng.uniform(-0.05, 0.05) * (np.cos(angle * 2) * x + np.sin(angle * 2) * y)
+        patches[row] = ((patch - patch.mean()) / patch.std()).ravel()
+    noisy = rng.random(patches.shape) < outliers
+    patches += np.where(noisy, rng.standard_normal(patches.shape), 0) + 0.03 * rng.standard_normal(patches.shape)
+    patches[rng.random(patches.shape) < missing] = np.nan
+    return patches
+
+
+def known_variance(n: int, n_pixels: int, seed: int = 3) -> np.ndarray:
+    """A sensor's variances over three decades, some pixels unmeasured."""
+    rng = np.random.default_rng(seed)
+    variance = 10 ** rng.uniform(-2.5, 0.5, (n, n_pixels))
+    variance[rng.random((n, n_pixels)) < 0.05] = np.inf
+    return variance
+
+
+NOISE_MODELS = {
+    "jeffreys": lambda n, p: Jeffreys(floor=0.01),
+    "jeffreys, low floor": lambda n, p: Jeffreys(floor=0.001, initial=0.5),
+    "stationary": lambda n, p: Stationary(variance=0.02),
+    "known": lambda n, p: Known(known_variance(n, p)),
+    "known floor": lambda n, p: Known(known_variance(n, p), inferred=True),
+    "known, one row": lambda n, p: Known(known_variance(1, p)[0]),
+}
+
+
+@pytest.fixture(params=NOISE_MODELS, ids=str)
+def noise_model(request):
+    """A function (n, pixels) -> noise model, over every kind there is."""
+    return NOISE_MODELS[request.param]
+
+
+@pytest.fixture
+def real_data() -> Path:
+    folder = os.environ.get("SPARSEDEPTH_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("SPARSEDEPTH_DATA does not name the folder with the real data")
+    return Path(folder)

@@ -1,0 +1,91 @@
+"""The inner problem: codes for fixed variances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Lasso
+
+import oracle
+from conftest import edge_patches, known_variance, unit_atoms
+from sparsedepth import weighted_lasso
+
+SIDE, ATOMS = 5, 40
+PIXELS = SIDE * SIDE
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return edge_patches(20, SIDE), unit_atoms(ATOMS, PIXELS), known_variance(20, PIXELS)
+
+
+def test_optimality_conditions(problem):
+    """Where a code is not zero the gradient of the misfit is -sparsity * sign; elsewhere it is at most sparsity."""
+    patches, atoms, variance = problem
+    for sparsity in (0.1, 1.0, 10.0):
+        codes = weighted_lasso(patches, atoms, variance, sparsity, tolerance=1e-9, max_rounds=20_000)
+        weighted = np.where(np.isnan(patches), 0, (patches - codes @ atoms) / variance)
+        pull = weighted @ atoms.T
+        active = np.abs(codes) > 1e-6
+        np.testing.assert_allclose(pull[active], sparsity * np.sign(codes[active]), rtol=2e-3)
+        assert (np.abs(pull) <= sparsity * 1.002).all()
+
+
+def test_agrees_with_coordinate_descent(problem):
+    patches, atoms, variance = problem
+    codes = weighted_lasso(patches, atoms, variance, 1.0, tolerance=1e-8, max_rounds=20_000)
+    for patch, code, spread in zip(patches, codes, variance, strict=True):
+        exact = oracle.weighted_lasso(patch, atoms, spread, 1.0)
+        ours, best = (oracle.objective(patch, atoms, c, spread, 1.0) for c in (code, exact))
+        assert ours <= best * (1 + 1e-6)
+        np.testing.assert_allclose(code, exact, atol=2e-3)
+
+
+def test_agrees_with_scikit_learn(problem):
+    """Lasso on rows scaled by the roots of the precisions; scikit-learn divides the misfit by the number of rows."""
+    patches, atoms, variance = problem
+    for patch, spread, code in zip(patches, variance, weighted_lasso(*problem, 1.0, tolerance=1e-8, max_rounds=20_000)):
+        root = np.sqrt(np.where(np.isnan(patch), 0, 1 / spread))
+        model = Lasso(alpha=1 / PIXELS, fit_intercept=False, tol=1e-12, max_iter=1_000_000)
+        model.fit(root[:, None] * atoms.T, root * np.nan_to_num(patch))
+        ours = oracle.objective(patch, atoms, code, spread, 1.0)
+        theirs = oracle.objective(patch, atoms, model.coef_, spread, 1.0)
+        assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-2, 1e-4])
+def test_the_gap_bounds_the_error(problem, tolerance):
+    patches, atoms, variance = problem
+    codes = weighted_lasso(patches, atoms, variance, 1.0, tolerance=tolerance)
+    for patch, code, spread in zip(patches, codes, variance, strict=True):
+        best = oracle.objective(patch, atoms, oracle.weighted_lasso(patch, atoms, spread, 1.0), spread, 1.0)
+        ours = oracle.objective(patch, atoms, code, spread, 1.0)
+        assert best * (1 - 1e-9) <= ours <= best / (1 - tolerance) + 1e-9
+
+
+def test_variance_may_be_one_number_or_one_row():
+    patches, atoms = edge_patches(5, SIDE), unit_atoms(ATOMS, PIXELS)
+    whole = weighted_lasso(patches, atoms, np.full(patches.shape, 0.1))
+    np.testing.assert_array_equal(weighted_lasso(patches, atoms, 0.1), whole)
+    np.testing.assert_array_equal(weighted_lasso(patches, atoms, np.full(PIXELS, 0.1)), whole)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10_000),
+    scale=st.floats(1e-3, 1e3),
+    sparsity=st.floats(1e-2, 1e2),
+    spread=st.floats(1e-4, 1e2),
+)
+def test_never_worse_than_zero_and_near_the_best(seed, scale, sparsity, spread):
+    patches = edge_patches(3, 4, seed=seed) * scale
+    atoms = unit_atoms(20, 16, seed=seed)
+    variance = known_variance(3, 16, seed=seed) * spread
+    codes = weighted_lasso(patches, atoms, variance, sparsity, max_rounds=20_000)
+    for patch, code, s in zip(patches, codes, variance, strict=True):
+        ours = oracle.objective(patch, atoms, code, s, sparsity)
+        best = oracle.objective(patch, atoms, oracle.weighted_lasso(patch, atoms, s, sparsity, tolerance=1e-8), s, sparsity)
+        assert ours <= oracle.objective(patch, atoms, 0 * code, s, sparsity) * (1 + 1e-12)
+        assert ours <= best * (1 + 2e-3) + 1e-12
