@@ -24,7 +24,9 @@ def edge_patches(n: int, side: int, seed: int = 0, missing: float = 0.05, outlie
     for row in range(n):
         angle, offset = rng.uniform(0, 2 * np.pi), rng.uniform(-side / 3, side / 3)
         ramp = np.cos(angle) * x + np.sin(angle) * y - offset
-        patch = np.where(ramp > 0, 1.0, 0.0) + rng.uniform(-0.05, 0.05) * (np.cos(angle * 2) * x + np.sin(angle * 2) * y)
+        patch = np.where(ramp > 0, 1.0, 0.0) + rng.uniform(-0.05, 0.05) * (
+            np.cos(angle * 2) * x + np.sin(angle * 2) * y
+        )
         patches[row] = ((patch - patch.mean()) / patch.std()).ravel()
     noisy = rng.random(patches.shape) < outliers
     patches += np.where(noisy, rng.standard_normal(patches.shape), 0) + 0.03 * rng.standard_normal(patches.shape)

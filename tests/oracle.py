@@ -1,52 +1,53 @@
-"""Slow, readable references of the fast solver: one patch, one coefficient at a time."""
+"""Slow, readable references of the fast solver: one coefficient at a time."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-def weighted_lasso(patch, atoms, variance, sparsity, passes=20_000, tolerance=1e-12):
-    """Cyclic coordinate descent; pixels that are NaN or of infinite variance have weight zero."""
-    weight = np.where(np.isnan(patch), 0, 1 / variance)
-    target = np.nan_to_num(patch)
-    codes = np.zeros(len(atoms))
-    residual = target.copy()
+def weighted_lasso(patches, atoms, variance, sparsity, codes=None, passes=3000, tolerance=1e-9):
+    """Cyclic coordinate descent on each patch; pixels that are NaN or of infinite variance have weight zero."""
+    weight = np.where(np.isnan(patches), 0, 1 / variance)
+    codes = np.zeros((len(patches), len(atoms))) if codes is None else codes.copy()
+    residual = np.nan_to_num(patches) - codes @ atoms
+    curvature = weight @ (atoms**2).T
     for _ in range(passes):
-        largest = 0.0
+        before = codes.copy()
         for j, atom in enumerate(atoms):
-            curvature = (weight * atom * atom).sum()
-            if curvature == 0:
-                continue
-            pull = (weight * atom * residual).sum() + curvature * codes[j]
-            new = np.sign(pull) * max(abs(pull) - sparsity, 0) / curvature
-            if new != codes[j]:
-                residual += (codes[j] - new) * atom
-                largest = max(largest, abs(new - codes[j]))
-                codes[j] = new
-        if largest < tolerance * max(1, np.abs(codes).max()):
+            pull = (weight * residual) @ atom + curvature[:, j] * codes[:, j]
+            shrunk = np.sign(pull) * np.maximum(np.abs(pull) - sparsity, 0)
+            new = np.divide(shrunk, curvature[:, j], out=np.zeros(len(patches)), where=curvature[:, j] > 0)
+            residual += np.outer(codes[:, j] - new, atom)
+            codes[:, j] = new
+        if np.abs(codes - before).max() <= tolerance * max(1e-300, np.abs(codes).max()):
             break
     return codes
 
 
-def objective(patch, atoms, codes, variance, sparsity):
-    weight = np.where(np.isnan(patch), 0, 1 / variance)
-    return (weight * (np.nan_to_num(patch) - codes @ atoms) ** 2).sum() / 2 + sparsity * np.abs(codes).sum()
+def objective(patches, atoms, codes, variance, sparsity):
+    """What `weighted_lasso` minimises, for each patch."""
+    weight = np.where(np.isnan(patches), 0, 1 / variance)
+    misfit = np.nan_to_num(patches) - codes @ atoms
+    return (weight * misfit**2).sum(axis=1) / 2 + sparsity * np.abs(codes).sum(axis=1)
 
 
-def energy(patch, atoms, codes, variance, sparsity):
-    """Eq. 6, literally, over the known pixels."""
-    total = sparsity * np.abs(codes).sum()
-    for value, fitted, s in zip(patch, codes @ atoms, variance, strict=True):
-        if not np.isnan(value) and np.isfinite(s):
-            total += np.log(s) + (value - fitted) ** 2 / (2 * s)
-    return total
+def energy(patches, atoms, codes, variance, sparsity):
+    """Eq. 6, literally, over the known pixels, for each patch."""
+    total = []
+    for patch, code, spread in zip(patches, codes, variance, strict=True):
+        value = sparsity * np.abs(code).sum()
+        for f, fitted, s in zip(patch, code @ atoms, spread, strict=True):
+            if not np.isnan(f) and np.isfinite(s):
+                value += np.log(s) + (f - fitted) ** 2 / (2 * s)
+        total.append(value)
+    return np.array(total)
 
 
-def alternate(patch, atoms, noise, sparsity, rounds=30):
+def alternate(patches, atoms, noise, sparsity, rounds=8):
     """The paper's alternation with exact steps: codes for fixed variances, then the closed-form variances."""
-    variance = noise.initial_variance(patch[None])[0]
-    codes = np.zeros(len(atoms))
-    for _ in range(rounds):
-        codes = weighted_lasso(patch, atoms, variance, sparsity, tolerance=1e-7)
-        variance = noise.best_variance((patch - codes @ atoms)[None])[0]
+    variance = noise.initial_variance(patches)
+    codes = None
+    for _ in range(rounds if noise.inferred else 1):
+        codes = weighted_lasso(patches, atoms, variance, sparsity, codes, passes=500, tolerance=1e-6)
+        variance = noise.best_variance(patches - codes @ atoms)
     return codes, variance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+import signal
 import sys
 import time
 from enum import StrEnum
@@ -14,12 +15,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import sparsedepth
 from sparsedepth import experiments
 from sparsedepth.coding.learn import LearningState, LearningStep, learn, schedule, start_from
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
+from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import read_map
 from sparsedepth.patches import PatchStream
@@ -48,18 +51,17 @@ class Holes(StrEnum):
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
+    signal.signal(signal.SIGINT, _stop)
     try:
-        code = app(standalone_mode=False)
+        app()
     except InputError as error:
-        console.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except (KeyboardInterrupt, typer.Abort):
-        console.print("stopped")
-        sys.exit(130)
-    except typer.TyperException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    sys.exit(code or 0)
+
+
+def _stop(*_: object) -> None:
+    console.print("stopped")
+    sys.exit(130)
 
 
 def _version(wanted: bool) -> None:
@@ -70,17 +72,23 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None: ...
 
 
 @app.command("learn")
 def learn_command(
-    files: Annotated[list[Path], typer.Argument(help="Depth or disparity maps: PNG, PGM, PFM, TIFF, npy.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(help="Depth or disparity maps: PNG, PGM, PFM, TIFF, npy.", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the dictionary (.safetensors).")],
     patch: Annotated[int, typer.Option(help="Side of the square patches, pixels.", min=2, max=64)] = 16,
     atoms: Annotated[int, typer.Option(help="Number of atoms.", min=1, max=1 << 14)] = 256,
-    noise: Annotated[Noise, typer.Option(help="Infer a variance at every pixel, or keep one for all.")] = Noise.jeffreys,
+    noise: Annotated[
+        Noise, typer.Option(help="Infer a variance at every pixel, or keep one for all.")
+    ] = Noise.jeffreys,
     holes: Annotated[Holes, typer.Option(help="Unknown pixels take no part, or count as zeros.")] = Holes.mask,
     floor: Annotated[float, typer.Option(help="Smallest noise variance, for patches of unit variance.")] = 0.01,
     sparsity: Annotated[float, typer.Option(help="Weight of the codes' absolute values.")] = 1.0,
@@ -90,7 +98,9 @@ def learn_command(
     scale: Annotated[float, typer.Option(help="Divide the files' values by this.")] = 1.0,
     unit: Annotated[str, typer.Option(help="Unit of the values, for the record.")] = "px",
     start: Annotated[str | None, typer.Option(help="Begin with this dictionary (file or shipped name).")] = None,
-    held_out: Annotated[list[Path] | None, typer.Option(help="Maps to report the energy on; repeat for more.")] = None,
+    held_out: Annotated[
+        list[str] | None, typer.Option(help="Map to report the energy on, or 'motorcycle'; repeatable.")
+    ] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between two checkpoints.", min=0)] = 20.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside the output.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
@@ -121,9 +131,10 @@ def learn_command(
         "start": start or "data patches",
     }
     stream = PatchStream(maps, shape, batch=batch, seed=seed, holes=str(holes))
-    held = PatchStream(
-        [read_map(file, scale=scale) for file in held_out] if held_out else maps, shape, batch=512, seed=seed + 1
-    )(1 << 41)
+    unseen = [
+        motorcycle_disparity() if name == "motorcycle" else read_map(name, scale=scale) for name in held_out or []
+    ]
+    held = PatchStream(unseen or maps, shape, batch=512, seed=seed + 1)(1 << 41)
     first = _dictionary(start) if start else start_from(stream, atoms, shape, seed)
     if first.patch_shape != shape:
         raise InputError(f"the start has patches of {first.patch_shape}, not {shape}; set --patch accordingly")
@@ -132,25 +143,32 @@ def learn_command(
     if resume and checkpoint.exists():
         state = LearningState.load(checkpoint, identity)
         console.print(f"resuming after step {state.step}")
-    run = learn(
-        stream, first, phases=schedule(model, steps, sparsity), held_out=held, resume=state, threads=threads
-    )
+    run = learn(stream, first, phases=schedule(model, steps, sparsity), held_out=held, resume=state, threads=threads)
     done = first if state is None else LearningStep(state, shape, np.nan, None, 0).dictionary
-    energy = None
+    history = [] if state is None else state.history.tolist()
     saved = time.monotonic()
     with _progress("energy {task.fields[energy]}") as progress:
         task = progress.add_task("learning", total=steps, completed=state.step if state else 0, energy="...")
         for step in run:
-            done = step.dictionary
-            energy = step.held_out if step.held_out is not None else energy
-            shown = f"{step.energy:.1f}" + (f", held out {energy:.1f}" if energy is not None else "")
+            done, history = step.dictionary, step.state.history.tolist()
+            shown = f"{step.energy:.1f}" + (f", held out {history[-1][1]:.1f}" if history else "")
             progress.update(task, completed=step.step, energy=shown)
             if time.monotonic() - saved >= checkpoint_every:
                 step.state.save(checkpoint, identity)
                 saved = time.monotonic()
-    Dictionary(done.atoms, shape, {**about, "version": sparsedepth.__version__, "command": _command()}).save(output)
+    about |= {
+        "held_out": ", ".join(held_out or ["other patches of the same maps"]),
+        "held_out_energy": json.dumps([[int(step), round(value, 3)] for step, value in history]),
+        "version": sparsedepth.__version__,
+        "command": _command(files),
+    }
+    Dictionary(done.atoms, shape, about).save(output)
     checkpoint.unlink(missing_ok=True)
-    _report(as_json, {"dictionary": str(output), "atoms": done.n_atoms, "patch_shape": list(shape), "held_out_energy": energy})
+    energy = history[-1][1] if history else None
+    _report(
+        as_json,
+        {"dictionary": str(output), "atoms": done.n_atoms, "patch_shape": list(shape), "held_out_energy": energy},
+    )
 
 
 @app.command("dictionary")
@@ -193,7 +211,9 @@ def demo_command(
 @app.command("reproduce")
 def reproduce_command(
     name: Annotated[str, typer.Argument(help="An experiment, or 'all'.")] = "all",
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for tables and pictures.")] = Path("docs/results"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for tables and pictures.")] = Path(
+        "docs/results"
+    ),
     quick: Annotated[bool, typer.Option("--quick", help="A short version of the experiment.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -219,7 +239,13 @@ def _dictionary(name: str) -> Dictionary:
 
 
 def _progress(extra: str | None = None) -> Progress:
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    ]
     return Progress(*columns, *([TextColumn(extra)] if extra else []), console=console, transient=True)
 
 
@@ -231,8 +257,13 @@ def _checksum(files: list[Path]) -> str:
     return f"{len(files)} maps, sha256 {digest.hexdigest()}"
 
 
-def _command() -> str:
-    return shlex.join(["sparsedepth", *sys.argv[1:]])
+def _command(files: list[Path]) -> str:
+    """The command as it was given, a long list of files shortened to its ends; folders above the project stay out."""
+    given = [str(file) for file in files]
+    short = given if len(given) <= 4 else [given[0], "...", given[-1]]
+    rest = [word for word in sys.argv[1:] if word not in given]
+    words = [rest[0], *short, *rest[1:]]
+    return shlex.join(["sparsedepth", *(Path(word).name if Path(word).is_absolute() else word for word in words)])
 
 
 def _report(as_json: bool, facts: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -14,6 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from sparsedepth.atomic import write_atomically
 from sparsedepth.vocabulary import Floats, InputError
 
 KIND = "sparsedepth dictionary"
@@ -99,22 +99,6 @@ class Dictionary:
             top, left = gap + (index // columns) * (height + gap), gap + (index % columns) * (width + gap)
             picture[top : top + height, left : left + width] = (atom / np.abs(atom).max()).reshape(height, width)
         return picture
-
-
-def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write to a temporary neighbour, force it to disk, and rename: a reader sees the old file or the new one."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; check the folder and its rights") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, str]]:

@@ -27,7 +27,9 @@ def read_map(path: str | Path, *, scale: float = 1.0, most_pixels: int = MOST_PI
     path = Path(path)
     reader = FORMATS.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"{path}: files ending in {path.suffix!r} are not read; use one of {', '.join(sorted(FORMATS))}")
+        raise InputError(
+            f"{path}: files ending in {path.suffix!r} are not read; use one of {', '.join(sorted(FORMATS))}"
+        )
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     if not (math.isfinite(scale) and scale > 0):

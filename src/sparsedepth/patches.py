@@ -111,7 +111,7 @@ class PatchStream:
         holes: str = "mask",
         variances: Sequence[DepthMap] | None = None,
         softening: float = 0.05,
-        least_contrast: float = 0.02,
+        least_contrast: float = 0.05,
         least_known: float = 0.7,
     ) -> None:
         if holes not in ("mask", "keep"):

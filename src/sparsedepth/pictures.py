@@ -17,7 +17,9 @@ UNKNOWN = "#c81e5a"
 """The colour of pixels of which nothing is known; no depth has it."""
 
 
-def save_map(depth: DepthMap, path: str | Path, *, title: str = "", unit: str = "", limits: tuple[float, float] | None = None) -> None:
+def save_map(
+    depth: DepthMap, path: str | Path, *, title: str = "", unit: str = "", limits: tuple[float, float] | None = None
+) -> None:
     """A map in colours with a scale bar; unknown pixels stand out."""
     known = depth[np.isfinite(depth)]
     low, high = limits or ((np.percentile(known, 0.5), np.percentile(known, 99.5)) if known.size else (0.0, 1.0))
@@ -50,7 +52,9 @@ def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: st
     height, width = values.shape
     figure = Figure(figsize=(7, 7 * height / width + 0.4), dpi=100, layout="constrained")
     axes = figure.add_subplot()
-    shown = axes.imshow(np.ma.masked_invalid(values), cmap=_with_unknown(colours, UNKNOWN), norm=norm, interpolation="nearest")
+    shown = axes.imshow(
+        np.ma.masked_invalid(values), cmap=_with_unknown(colours, UNKNOWN), norm=norm, interpolation="nearest"
+    )
     axes.set_axis_off()
     axes.set_title(title, fontsize=10)
     figure.colorbar(shown, ax=axes, shrink=0.85, label=unit)
@@ -58,9 +62,7 @@ def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: st
 
 
 def _with_unknown(name: str, unknown: str) -> Colormap:
-    colours = colormaps[name].copy()
-    colours.set_bad(unknown)
-    return colours
+    return colormaps[name].with_extremes(bad=unknown)
 
 
 def _write(figure: Figure, path: str | Path) -> None:

@@ -9,7 +9,7 @@ import oracle
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Jeffreys, Known, Stationary, energy, infer
 from sparsedepth.coding.infer import one_blas_thread
-from sparsedepth.coding.solver import CHECK_EVERY, Block, Factors, energy_at_rest, plan, solve
+from sparsedepth.coding.solver import CHECK_EVERY, Block, EnergyAtRest, Factors, plan, solve
 
 SIDE, ATOMS = 6, 50
 PIXELS = SIDE * SIDE
@@ -28,7 +28,7 @@ def patches():
 def test_energy_is_equation_six(patches, atoms, noise_model):
     noise = noise_model(len(patches), PIXELS)
     code = infer(patches, atoms, noise)
-    literal = [oracle.energy(*each, 1.0) for each in zip(patches, [atoms] * len(patches), code.codes, code.variance)]
+    literal = oracle.energy(patches, atoms, code.codes, code.variance, 1.0)
     np.testing.assert_allclose(code.energy, literal, rtol=1e-10)
     np.testing.assert_allclose(energy(patches, atoms, code.codes, code.variance), literal, rtol=1e-10)
 
@@ -40,7 +40,7 @@ def test_returned_energy_is_the_lowest_seen(patches, atoms, noise_model):
     with one_blas_thread():
         for job in plan(patches, noise, 1.0, block=1024):
             mine, some = patches[job.rows], noise.take(job.rows)
-            solution = solve(Block(mine, some, 1.0, factors, job), energy_at_rest(1e-3), max_rounds=96)
+            solution = solve(Block(mine, some, 1.0, factors, job), EnergyAtRest(2e-3), max_rounds=96)
             np.testing.assert_array_equal(code.codes[job.rows], solution.codes)
             for rounds, codes in _trajectory(Block(mine, some, 1.0, factors, job), 96):
                 seen = solution.rounds >= rounds
@@ -95,15 +95,12 @@ def test_as_low_as_the_exact_alternation(atoms, noise_model):
     patches = edge_patches(24, SIDE, seed=5)
     noise = noise_model(len(patches), PIXELS)
     code = infer(patches, atoms, noise, tolerance=1e-6, max_rounds=2000)
-    exact = np.array([
-        oracle.energy(patch, atoms, *oracle.alternate(patch, atoms, noise.take(slice(i, i + 1)), 1.0), 1.0)
-        for i, patch in enumerate(patches)
-    ])
+    exact = oracle.energy(patches, atoms, *oracle.alternate(patches, atoms, noise, 1.0), 1.0)
     excess = exact - noise.cost(noise.floor_variance(patches))
     if noise.inferred:  # not convex: other local minima, on the whole no worse
         assert code.energy.mean() <= exact.mean() + 0.01 * excess.mean()
     else:
-        np.testing.assert_allclose(code.energy, exact, atol=1e-4 * excess.mean())
+        assert (code.energy <= exact + 1e-4 * excess).all()
 
 
 def test_a_patch_does_not_depend_on_its_company(patches, atoms, noise_model):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
-from sparsedepth.coding.solver import Block, Factors, Job, energy_at_rest, gap_below, plan, solve
+from sparsedepth.coding.solver import Block, EnergyAtRest, Factors, GapBelow, Job, plan, solve
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import Codes, Floats, InputError, Patches, Vector
 
@@ -39,8 +39,10 @@ class SparseCode:
     """(n,) False where the iterations ran out before the energy came to rest."""
 
 
-def energy(patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats, sparsity: float = 1.0) -> Vector:
-    """Eq. 6 of each patch: sum of log variance and squared residual over twice the variance, plus sparsity times |codes|_1.
+def energy(
+    patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats, sparsity: float = 1.0
+) -> Vector:
+    """Eq. 6 of each patch: sum of log variance + squared residual / (2 variance), plus sparsity |codes|_1.
 
     Pixels that are NaN or whose variance is infinite take no part. float64, whatever comes in.
     """
@@ -59,14 +61,15 @@ def infer(
     noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
     sparsity: float = 1.0,
     *,
-    tolerance: float = 1e-3,
-    max_rounds: int = 200,
+    tolerance: float = 2e-3,
+    max_rounds: int = 300,
     threads: int | None = None,
     block: int = 1024,
 ) -> SparseCode:
     """The codes and variances that minimise Eq. 6 for each patch (n, pixels); NaN pixels take no part.
 
-    A patch is done when eight iterations lower its energy by less than ``tolerance`` of what exceeds the noise floor.
+    A patch is done when its energy has come to rest: twice in a row, eight iterations changed it by less than
+    ``tolerance`` of what exceeds the noise floor.
     A patch without known pixels, or all zero, gets zero codes. ``threads=None`` uses every core; neither it nor
     ``block`` changes a result.
 
@@ -87,7 +90,7 @@ def infer(
         rounds=np.zeros(n, np.int32),
         converged=np.ones(n, bool),
     )
-    factors, at_rest = Factors(atoms), energy_at_rest(tolerance)
+    factors, at_rest = Factors(atoms), EnergyAtRest(tolerance)
 
     def code(job: Job) -> None:
         block = Block(patches[job.rows], noise.take(job.rows), sparsity, factors, job)
@@ -110,8 +113,8 @@ def weighted_lasso(
     variance: Floats | float,
     sparsity: float = 1.0,
     *,
-    tolerance: float = 1e-3,
-    max_rounds: int = 2000,
+    tolerance: float = 2e-3,
+    max_rounds: int = 3000,
     threads: int | None = None,
     block: int = 1024,
 ) -> Codes:
@@ -124,7 +127,7 @@ def weighted_lasso(
     patches, atoms = _at_the_door(patches, dictionary, sparsity)
     noise = Known(np.asarray(variance))
     codes = np.zeros((len(patches), len(atoms)), patches.dtype)
-    factors, at_rest = Factors(atoms), gap_below(tolerance)
+    factors, at_rest = Factors(atoms), GapBelow(tolerance)
 
     def code(job: Job) -> None:
         block = Block(patches[job.rows], noise.take(job.rows), sparsity, factors, job)
@@ -158,7 +161,9 @@ def _at_the_door(patches: Patches, dictionary: Dictionary | Floats, sparsity: fl
 def _atoms_of(dictionary: Dictionary | Floats) -> Floats:
     atoms = dictionary.atoms if isinstance(dictionary, Dictionary) else np.asarray(dictionary)
     if atoms.ndim != 2 or not np.isfinite(atoms).all():
-        raise InputError(f"a dictionary is a finite array of atoms in rows, (atoms, pixels); this one has shape {atoms.shape}")
+        raise InputError(
+            f"a dictionary is a finite array of atoms in rows, (atoms, pixels); this one has shape {atoms.shape}"
+        )
     return atoms
 
 

@@ -1,4 +1,4 @@
-"""Learning a dictionary: code a batch, move the atoms (Eq. 7), repeat; an iterator of steps that can stop and resume."""
+"""Learning a dictionary: code a batch, move the atoms (Eq. 7), repeat; an iterator of steps that can resume."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from sparsedepth.atomic import write_atomically
 from sparsedepth.coding.infer import SparseCode, infer, one_blas_thread
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
-from sparsedepth.dictionary import Dictionary, read_arrays, write_atomically
+from sparsedepth.dictionary import Dictionary, read_arrays
 from sparsedepth.patches import Batch, PatchPool
 from sparsedepth.vocabulary import Codes, Floats, InputError, Patches
 
 Batches = Callable[[int], Batch]
 """From a step's number to its patches."""
 
+LEVELS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+"""The noise variances of annealing, for patches of unit variance."""
 CHECKPOINT = "sparsedepth learning checkpoint"
 USAGE_MEMORY = 0.98
 LEAST_USAGE = 0.02
@@ -38,43 +42,46 @@ def dictionary_gradient(patches: Patches, dictionary: Dictionary | Floats, codes
 
 @dataclass(frozen=True)
 class Gradient:
-    """The paper's rule: a small step against the gradient of Eq. 7, averaged over the batch.
+    """The paper's rule: a step against the gradient of Eq. 7, averaged over the batch.
 
-    The step is ``rate / (1 + step / decay)``, in units of the smallest noise variance.
+    The step is ``rate / (1 + step / decay)`` in units of the smallest variance over the mean squared code, which is
+    about the curvature along an atom: so one rate suits all patch sizes, noise levels and units.
     """
 
-    rate: float = 0.1
-    decay: float = 300.0
+    rate: float = 0.2
+    decay: float = 500.0
 
     def start(self, atoms: Floats) -> dict[str, Floats]:
         return {}
 
     def move(self, atoms: Floats, memory: dict[str, Floats], batch: Patches, code: SparseCode, step: int) -> Floats:
-        rate = self.rate / (1 + step / self.decay) * code.variance.min()
-        return atoms - rate * dictionary_gradient(batch, atoms, code.codes, code.variance)
+        curvature = max(float(np.square(code.codes).mean()), np.finfo(np.float32).tiny) / float(code.variance.min())
+        rate = self.rate / (1 + step / self.decay) / curvature
+        return atoms - atoms.dtype.type(rate) * dictionary_gradient(batch, atoms, code.codes, code.variance)
 
 
 @dataclass(frozen=True)
 class BlockCoordinate:
     """Minimise a quadratic that lies above the energy, one atom after the other; faster than the gradient.
 
-    With weights w = smallest variance / variance <= 1, the weighted misfit of a patch is at most the plain misfit to the
-    target T = w * residual + reconstruction, so codes'codes and codes'T, averaged over past batches (``averaging``), say
-    all there is to know. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
+    With weights w = smallest variance / variance <= 1, the weighted misfit of a patch is at most the plain misfit to
+    the target T = w * residual + reconstruction, so codes'codes and codes'T, averaged over past batches
+    (``averaging``), say all there is to know. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
     """
 
-    averaging: float = 0.95
-    damping: float = 0.2
+    averaging: float = 0.9
+    damping: float = 0.05
     warm_up: int = 4
 
     def start(self, atoms: Floats) -> dict[str, Floats]:
-        return {"curvature": np.zeros((len(atoms), len(atoms)), atoms.dtype), "pull": np.zeros_like(atoms)}
+        curvature = np.zeros((len(atoms), len(atoms)), atoms.dtype)
+        return {"curvature": curvature, "pull": np.zeros_like(atoms), "seen": np.zeros(1, atoms.dtype)}
 
     def move(self, atoms: Floats, memory: dict[str, Floats], batch: Patches, code: SparseCode, step: int) -> Floats:
         fitted = code.codes @ atoms
         weight = code.variance.min() / code.variance
         target = fitted + np.where(np.isnan(batch), 0, weight * (batch - fitted))
-        seen = memory.setdefault("seen", np.zeros(1, np.int64))
+        seen = memory["seen"]
         seen += 1
         fresh = max(1 - self.averaging, 1 / float(seen[0]))
         for name, value in (("curvature", code.codes), ("pull", target)):
@@ -89,7 +96,7 @@ class BlockCoordinate:
 
 
 def _coordinate_pass(atoms: Floats, curvature: Floats, pull: Floats, block: int = 64) -> Floats:
-    """One Gauss-Seidel pass over the atoms, each put back on the unit sphere; a block at a time so that products are large."""
+    """One Gauss-Seidel pass over the atoms, each put back on the unit sphere; in blocks, so that products are large."""
     for first in range(0, len(atoms), block):
         some = slice(first, min(first + block, len(atoms)))
         descent = pull[some] - curvature[some] @ atoms
@@ -117,23 +124,19 @@ class Phase:
 
 
 def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase]:
-    """Plain sparse coding for the first third, then the noise model that was asked for, with ever longer averaging.
+    """Anneal: plain sparse coding with a variance that falls from that of the patches to the floor, then the model.
 
-    Atoms that cannot yet represent an edge would have it thrown out as noise, and never learn it; so constant
-    variance comes first, whatever comes after.
+    With a small variance almost any atoms fit a patch and nothing pulls them to better ones; with inferred variances,
+    edges that cannot be represented yet are thrown out as noise. A large constant variance has neither fault: it asks
+    for few atoms a patch, so the coarse shapes come first and each level refines them. Coarse levels take
+    the coordinate update, fine ones the gradient; each takes a tenth of the steps.
     """
-    first = max(steps // 3, 1)
-    plain = noise if not noise.inferred else Stationary(_least_variance(noise))
-    rest = max(steps - first, 1)
-    return [
-        Phase(first, plain, BlockCoordinate(averaging=0.95), sparsity),
-        Phase(rest - rest // 2, noise, BlockCoordinate(averaging=0.97), sparsity),
-        Phase(rest // 2, noise, BlockCoordinate(averaging=0.985), sparsity),
-    ]
-
-
-def _least_variance(noise: NoiseModel) -> float:
-    return float(noise.floor_variance(np.zeros((1, 1))).min())
+    floor = float(noise.floor_variance(np.zeros((1, 1))).min())
+    levels = [v for v in LEVELS if v > 1.5 * floor]
+    updates = [BlockCoordinate() if v > 0.2 else Gradient() for v in levels]
+    annealing = [Phase(steps // 10, Stationary(v), u, sparsity) for v, u in zip(levels, updates, strict=True)]
+    annealing = [phase for phase in annealing if phase.steps]
+    return [*annealing, Phase(steps - sum(phase.steps for phase in annealing), noise, Gradient(), sparsity)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +147,13 @@ class LearningState:
     atoms: Floats
     usage: Floats
     memory: dict[str, Floats]
+    history: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    """(m, 2): the steps that reported a held-out energy, and what they reported."""
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
         """Write a checkpoint, whole or not at all; ``about`` must be equal on resuming."""
-        arrays = {"atoms": self.atoms, "usage": self.usage, **{f"memory.{k}": v for k, v in self.memory.items()}}
+        arrays = {"atoms": self.atoms, "usage": self.usage, "history": self.history}
+        arrays |= {f"memory.{k}": v for k, v in self.memory.items()}
         header = {"kind": CHECKPOINT, "step": str(self.step), "about": json.dumps(about, sort_keys=True)}
         write_atomically(path, save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata=header))
 
@@ -157,7 +163,7 @@ class LearningState:
         if header.get("about") != json.dumps(about, sort_keys=True):
             raise InputError(f"{path} belongs to a run with other data or settings; repeat its command, or start anew")
         memory = {name.removeprefix("memory."): v for name, v in arrays.items() if name.startswith("memory.")}
-        return cls(int(header["step"]), arrays["atoms"], arrays["usage"], memory)
+        return cls(int(header["step"]), arrays["atoms"], arrays["usage"], memory, arrays["history"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +175,7 @@ class LearningStep:
     energy: float
     """Mean energy (Eq. 6) of the batch, before the atoms moved."""
     held_out: float | None
-    """Mean energy of the held-out patches under the phase's noise model, on the steps that report it."""
+    """Mean energy of the held-out patches under the last phase's noise model, on the steps that report it."""
     replaced: int
     """Atoms that were unused or twins, now started afresh from badly represented patches."""
 
@@ -226,7 +232,8 @@ def learn(
             state, replaced = _moved(state, phase.update, batch.patches, code, within)
         reported = None
         if held is not None and (state.step % report_every == 0 or state.step == last):
-            reported = float(_code(held, state.atoms, phase, rounds=None, threads=threads).energy.mean())
+            reported = float(_code(held, state.atoms, phases[-1], rounds=None, threads=threads).energy.mean())
+            state = replace(state, history=np.append(state.history, [[state.step, reported]], axis=0))
         yield LearningStep(state, start.patch_shape, float(code.energy.mean()), reported, replaced)
 
 
@@ -258,23 +265,24 @@ def _moved(
     idle, fresh, norm = idle[norm[:, 0] > 0], fresh[norm[:, 0] > 0], norm[norm[:, 0] > 0]
     atoms[idle] = fresh / norm
     usage[idle] = np.median(usage)
-    for name, axes in (("curvature", (0, 1)), ("pull", (0,))):
-        for axis in axes if name in memory else ():
-            memory[name][(slice(None),) * axis + (idle,)] = 0
-    return LearningState(state.step + 1, atoms, usage.astype(np.float32), memory), len(idle)
+    for name in memory.keys() & {"curvature", "pull"}:
+        memory[name][idle] = 0
+    if "curvature" in memory:
+        memory["curvature"][:, idle] = 0
+    return LearningState(state.step + 1, atoms, usage.astype(np.float32), memory, state.history), len(idle)
 
 
-def _idle(atoms: Floats, usage: Floats) -> Floats:
+def _idle(atoms: Floats, usage: Floats) -> NDArray[np.intp]:
     """The atoms that are hardly used, and the less used one of each pair of twins."""
     coherence = np.abs(atoms @ atoms.T)
-    busier = (usage[None, :] > usage[:, None]) | ((usage[None, :] == usage[:, None]) & np.tri(len(usage), k=-1, dtype=bool))
+    busier = (usage[None, :] > usage[:, None]) | (
+        (usage[None, :] == usage[:, None]) & np.tri(len(usage), k=-1, dtype=bool)
+    )
     twin = ((coherence > TWINS) & busier).any(axis=1)
     return np.flatnonzero(twin | (usage < LEAST_USAGE * np.median(usage)))
 
 
-def start_from(
-    batches: Batches, n_atoms: int, patch_shape: tuple[int, int] | None = None, seed: int = 0
-) -> Dictionary:
+def start_from(batches: Batches, n_atoms: int, patch_shape: tuple[int, int] | None = None, seed: int = 0) -> Dictionary:
     """Patches of the data themselves, with a little noise, as the first atoms: far better than random ones."""
     apart = 1 << 40  # steps that learning never reaches: the start is not learned from again
     patches: list[Patches] = []
@@ -288,5 +296,7 @@ def start_from(
 def _square(n_pixels: int) -> tuple[int, int]:
     side = math.isqrt(n_pixels)
     if side * side != n_pixels:
-        raise InputError(f"patches of {n_pixels} pixels are not square; give a Dictionary with its patch_shape as the start")
+        raise InputError(
+            f"patches of {n_pixels} pixels are not square; give a Dictionary with its patch_shape as the start"
+        )
     return side, side

@@ -18,7 +18,7 @@ from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
 
 
 class NoiseModel(ABC):
-    """What inference asks of a noise model; this one keeps every variance at its floor. Patches are rows, NaN is missing."""
+    """What inference asks of a noise model; this one keeps every variance at its floor. NaN in patches is missing."""
 
     inferred: bool = False
     """Whether a variance may exceed its floor."""
@@ -48,7 +48,7 @@ class NoiseModel(ABC):
         return self
 
     def best_variance(self, residual: Patches) -> Floats:
-        """The variance that minimises Eq. 6 for these residuals: inf where they are NaN, saturating at the largest float."""
+        """The variance that minimises Eq. 6 for these residuals: inf where NaN, saturating at the largest float."""
         residual = np.asarray(residual)
         floor = self.floor_variance(residual).astype(np.float64)
         known = np.isfinite(floor)

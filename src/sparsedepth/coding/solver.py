@@ -20,13 +20,12 @@ nothing but that patch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg import get_lapack_funcs
 
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
@@ -83,9 +82,9 @@ class Factors:
 
 
 def _inverse(positive: Floats) -> Floats:
-    """The inverse of a symmetric positive definite matrix, by its Cholesky factor (a third of the work of a general one)."""
-    factor, _ = dpotrf(positive)
-    upper, _ = dpotri(factor)
+    """The inverse of a positive definite matrix, by its Cholesky factor: a third of the work of a general inverse."""
+    potrf, potri = get_lapack_funcs(("potrf", "potri"), (positive,))
+    upper = potri(potrf(positive)[0])[0]
     return np.triu(upper) + np.triu(upper, 1).T
 
 
@@ -189,14 +188,16 @@ class Block:
         self._dual_change = self._unit / self._next_unit * column(job.start.residual / job.rest.residual)
         rounding = (16 * np.finfo(dtype).eps * CODE_PENALTY * self._next_unit) ** 2
         floor = np.maximum(pad(noise.floor_variance(patches), np.inf), rounding)
+        known = np.isfinite(floor[:n, :n_pixels])
         self._load = (column(job.start.residual) * pad(noise.initial_variance(patches), np.inf)).astype(dtype)
         self._floor_load = (column(job.rest.residual) * floor).astype(dtype)
         self._per_floor = (self._next_unit**2 / floor).astype(dtype)
-        self.target = (pad(np.where(np.isnan(patches), 0, patches), 0) / self._unit).astype(dtype)
+        self.target = (pad(np.where(known, patches, 0), 0) / self._unit).astype(dtype)
         self.codes = np.zeros((rows, factors.atoms.shape[0]), dtype)
         self.code_dual = np.zeros_like(self.codes)
         self.residual = np.zeros_like(self.target)
         self.residual_dual = np.zeros_like(self.target)
+        self.quiet = np.zeros(rows, bool)
         if not self.starting:
             self.leave_start()
 
@@ -238,7 +239,7 @@ class Block:
         self.codes = relaxed
 
     def _update_residual(self, carried: Floats, shift: Floats, scratch: Floats) -> None:
-        """Shrink the residual where its variance is small: with load = m1 * variance, u1 = p / (1 + load), v = p - u1."""
+        """Shrink the residual where its variance is small: u1 = p / (1 + load), v = p - u1, load = m1 * variance."""
         dtype = self.codes.dtype.type
         relaxed = self.residual_dual
         relaxed *= dtype(2 - RELAXATION)
@@ -284,7 +285,7 @@ class Block:
         objective += ratio * np.abs(self.codes).sum(axis=1, dtype=np.float64)
         dual = self.residual_dual
         steepest = np.abs(dual @ self.factors.atoms.T).max(axis=1, keepdims=True)
-        dual = dual * np.minimum(1, ratio / np.maximum(steepest, np.finfo(dual.dtype).tiny))
+        dual = dual * (ratio / np.maximum(steepest, ratio))
         finite_load = np.where(np.isfinite(load), load, 0)
         bound = (dual * self.target - dual * dual * finite_load / 2).sum(axis=1, dtype=np.float64)
         return ((objective - bound) / np.maximum(objective, np.finfo(np.float64).tiny))[: self.count]
@@ -308,21 +309,33 @@ class Solution(NamedTuple):
     converged: NDArray[np.bool_]
 
 
-AtRest = Callable[[Block, Vector, Vector], NDArray[np.bool_]]
-"""(block, lowest energies before, energies now) -> which patches are done."""
+class EnergyAtRest:
+    """Done when, at two looks in a row, the energy is within this share of the lowest before.
+
+    The share is of the energy's excess over the noise floor. One quiet look is often a coincidence on a bumpy way.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+
+    def __call__(self, block: Block, lowest: Vector, now: Vector) -> NDArray[np.bool_]:
+        quiet = np.abs(lowest - now) <= self.tolerance * lowest
+        resting = quiet & block.quiet[: block.count]
+        block.quiet[: block.count] = quiet
+        return resting
 
 
-def energy_at_rest(tolerance: float) -> AtRest:
-    """Done when the energy changed by less than this share of what exceeds the noise floor since the lowest before."""
-    return lambda block, before, now: np.abs(before - now) <= tolerance * before
-
-
-def gap_below(tolerance: float) -> AtRest:
+class GapBelow:
     """Done when the relative duality gap (fixed variances) is below the tolerance."""
-    return lambda block, before, now: block.relative_gap() <= tolerance
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+
+    def __call__(self, block: Block, lowest: Vector, now: Vector) -> NDArray[np.bool_]:
+        return block.relative_gap() <= self.tolerance
 
 
-def solve(block: Block, at_rest: AtRest, max_rounds: int) -> Solution:
+def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> Solution:
     """Iterate each patch until it is at rest; its codes are the best that were seen, the zero code among them."""
     n = block.count
     codes = np.zeros((n, block.factors.n_atoms), block.codes.dtype)

@@ -10,5 +10,7 @@ def data_folder() -> Path:
     """The folder with the real data sets."""
     name = os.environ.get("SPARSEDEPTH_DATA")
     if not name or not Path(name).is_dir():
-        raise InputError("set SPARSEDEPTH_DATA to the folder that holds the data sets (middlebury2005, middlebury2006, ...)")
+        raise InputError(
+            "set SPARSEDEPTH_DATA to the folder that holds the data sets (middlebury2005, middlebury2006, ...)"
+        )
     return Path(name)

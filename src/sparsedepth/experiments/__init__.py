@@ -14,11 +14,11 @@ Progress = Callable[[str, int, int], None]
 
 def names() -> list[str]:
     """The experiments that `reproduce` knows."""
-    files = (entry.name for entry in resources.files(__package__).iterdir())
+    files = (entry.name for entry in resources.files(__name__).iterdir())
     return sorted(name[:-3] for name in files if name.endswith(".py") and name not in ("__init__.py", "demo.py"))
 
 
 def load(name: str) -> Any:
     if name != "demo" and name not in names():
         raise InputError(f"there is no experiment {name!r}; choose one of {', '.join(names())}, or 'all'")
-    return import_module(f"{__package__}.{name}")
+    return import_module(f"{__name__}.{name}")

@@ -1,0 +1,5 @@
+"""``python -m sparsedepth`` is the command line."""
+
+from sparsedepth.cli import main
+
+main()

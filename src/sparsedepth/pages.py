@@ -1,0 +1,44 @@
+"""Result pages in Markdown: made parts between hand-written ones, with the commit and the command that made them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sparsedepth.atomic import write_atomically
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def machine() -> str:
+    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, NumPy {np.__version__}."
+
+
+def write_made_part(path: Path, title: str, command: str, parts: Sequence[str]) -> str:
+    """Replace the made part of a page, or start the page; what was written by hand around it stays."""
+    made = "\n\n".join([_BEGIN, f"Made at commit `{_commit()}` by `{command}`.", *parts, _END])
+    page = path.read_text() if path.exists() else f"# {title}\n\n{_BEGIN}{_END}\n"
+    page = re.sub(re.escape(_BEGIN) + ".*?" + re.escape(_END), lambda _: made, page, flags=re.DOTALL)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, page.encode())
+    return made
+
+
+_BEGIN, _END = "<!-- made part: begin -->", "<!-- made part: end -->"
+
+
+def _commit() -> str:
+    asked = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() or "unknown"

@@ -1,0 +1,90 @@
+"""Who may import whom: the rooms of the house."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import sparsedepth
+
+ROOT = Path(sparsedepth.__file__).parent
+MAY_IMPORT = {
+    "vocabulary": set(),
+    "atomic": {"vocabulary"},
+    "patches": {"vocabulary"},
+    "dictionary": {"vocabulary", "atomic"},
+    "files": {"vocabulary", "atomic"},
+    "pictures": {"vocabulary", "dictionary"},
+    "pages": {"vocabulary", "atomic"},
+    "coding": {"vocabulary", "atomic", "dictionary", "patches"},
+    "data": {"vocabulary", "files"},
+    "experiments": {"vocabulary", "dictionary", "patches", "files", "pictures", "pages", "coding", "data"},
+    "cli": {"vocabulary", "dictionary", "patches", "files", "pictures", "coding", "data", "experiments"},
+    "__main__": {"cli"},
+}
+NOT_REQUIRED = {
+    "torch",
+    "ray",
+    "numba",
+    "jax",
+    "napari",
+    "huggingface_hub",
+    "cv2",
+    "pickle",
+    "sklearn",
+    "spams",
+    "celer",
+}
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names of everything a module imports, at its top or inside functions."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the room"
+            names |= {node.module or ""} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_rooms_keep_to_their_doors(path):
+    mine = room(path)
+    rooms = {n.split(".")[1] for n in imported(path) if n.startswith("sparsedepth.")} & (MAY_IMPORT.keys() | {"cli"})
+    assert rooms - {mine} <= MAY_IMPORT[mine]
+    if mine not in ("cli", "experiments"):
+        assert "sparsedepth" not in imported(path), "import the room, not the whole house"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_heavy_or_unsafe_requirement(path):
+    assert not {name.split(".")[0] for name in imported(path)} & NOT_REQUIRED
+
+
+def test_every_room_is_listed():
+    assert {room(path) for path in MODULES} == MAY_IMPORT.keys()
+
+
+def test_the_public_names():
+    promised = {
+        "infer",
+        "weighted_lasso",
+        "energy",
+        "learn",
+        "Dictionary",
+        "Jeffreys",
+        "Stationary",
+        "Known",
+        "InputError",
+    }
+    assert promised <= set(sparsedepth.__all__)
+    assert all(hasattr(sparsedepth, name) for name in sparsedepth.__all__)

@@ -1,0 +1,177 @@
+"""The command line as a user meets it: real processes, exit codes, a real SIGKILL."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsedepth import Dictionary
+
+
+def run(*arguments, check=True, **options):
+    done = subprocess.run(
+        [sys.executable, "-m", "sparsedepth", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory) -> list[Path]:
+    """Two maps with edges, slants, noise and holes, as npy files."""
+    folder = tmp_path_factory.mktemp("maps")
+    rng = np.random.default_rng(0)
+    files = []
+    for number in range(2):
+        y, x = np.mgrid[:60, :80]
+        depth = 5.0 + 0.02 * x + 2 * (x + number * y > 60) + (y > 40) + 0.05 * rng.standard_normal(x.shape)
+        depth[rng.random(depth.shape) < 0.03] = np.nan
+        files.append(folder / f"map{number}.npy")
+        np.save(files[-1], depth.astype(np.float32))
+    return files
+
+
+def learn_arguments(maps, output, steps=60):
+    return ["learn", *maps, "-o", output, "--patch", 8, "--atoms", 80, "--steps", steps, "--batch", 64, "--seed", 5]
+
+
+def test_learn_writes_a_dictionary_that_says_where_it_comes_from(maps, tmp_path):
+    output = tmp_path / "d.safetensors"
+    done = run(*learn_arguments(maps, output, steps=6), "--json")
+    facts = json.loads(done.stdout)
+    assert facts["atoms"] == 80
+    assert np.isfinite(facts["held_out_energy"])
+    dictionary = Dictionary.load(output)
+    assert dictionary.patch_shape == (8, 8)
+    for fact in ("trained_on", "unit", "normalisation", "noise", "seed", "version", "command"):
+        assert dictionary.about[fact]
+    assert dictionary.about["command"].startswith("sparsedepth learn")
+    assert [p.name for p in tmp_path.iterdir()] == ["d.safetensors"], "no checkpoint is left behind"
+
+
+@pytest.mark.parametrize("option", [["--noise", "stationary"], ["--holes", "keep"], ["--noise", "jeffreys"]], ids=str)
+def test_the_three_dictionaries_of_the_paper_are_options(maps, tmp_path, option):
+    run(*learn_arguments(maps, tmp_path / "d.safetensors", steps=3), *option)
+    assert Dictionary.load(tmp_path / "d.safetensors").n_atoms == 80
+
+
+def test_killed_at_any_moment_it_resumes_to_the_same_dictionary(maps, tmp_path):
+    whole = tmp_path / "whole.safetensors"
+    run(*learn_arguments(maps, whole, steps=400), "--threads", 1)
+    killed = tmp_path / "killed.safetensors"
+    command = [*learn_arguments(maps, killed, steps=400), "--checkpoint-every", 0.0, "--resume"]
+    checkpoint = Path(f"{killed}.checkpoint")
+    rng = np.random.default_rng(0)
+    kills = 0
+    for _ in range(3):
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        process = subprocess.Popen([sys.executable, "-m", "sparsedepth", *map(str, command)], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
+                break
+            time.sleep(0.01)
+        time.sleep(float(rng.uniform(0, 0.3)))
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+    assert kills >= 1, "the run was over before it could be killed"
+    assert checkpoint.exists()
+    assert not killed.exists()
+    done = run(*command)
+    assert "resuming after step" in done.stderr
+    np.testing.assert_array_equal(Dictionary.load(killed).atoms, Dictionary.load(whole).atoms)
+    assert not checkpoint.exists()
+    assert "nothing to resume" in run(*command).stderr
+
+
+def test_a_checkpoint_of_another_run_is_refused(maps, tmp_path):
+    output = tmp_path / "d.safetensors"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "sparsedepth",
+            *map(str, learn_arguments(maps, output, steps=3000)),
+            "--checkpoint-every",
+            "0",
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    checkpoint = Path(f"{output}.checkpoint")
+    deadline = time.monotonic() + 60
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    done = run(*learn_arguments(maps, output, steps=2999), "--resume", check=False)
+    assert done.returncode == 2
+    assert "other data or settings" in done.stderr
+
+
+def test_existing_output_is_not_overwritten_unasked(maps, tmp_path):
+    output = tmp_path / "d.safetensors"
+    output.write_bytes(b"precious")
+    done = run(*learn_arguments(maps, output, steps=3), check=False)
+    assert done.returncode == 2
+    assert "--force" in done.stderr
+    assert output.read_bytes() == b"precious"
+    run(*learn_arguments(maps, output, steps=3), "--force")
+    assert Dictionary.load(output).n_atoms == 80
+
+
+def test_dictionary_command_describes_and_draws(tmp_path):
+    done = run("dictionary", "phi1", "--mosaic", tmp_path / "mosaic.png", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["atoms"] == 256
+    assert facts["patch_shape"] == [16, 16]
+    assert (tmp_path / "mosaic.png").read_bytes().startswith(b"\x89PNG")
+    assert "atoms: 256" in run("dictionary", "phi1").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["dictionary", "no-such-name"], "choose one of"),
+        (["dictionary", "no-such.safetensors"], "no file"),
+        (["learn", "missing.npy", "-o", "out.safetensors"], "no file"),
+        (["learn", "missing.jpg", "-o", "out.safetensors"], "not read"),
+        (["reproduce", "nothing"], "no experiment"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_mistakes_are_one_sentence_and_exit_code_two(arguments, message, tmp_path):
+    done = run(*arguments, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_options_are_usage_errors(tmp_path):
+    done = run("learn", "x.npy", "-o", "y", "--noise", "loud", check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "loud" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_version_and_help():
+    import sparsedepth
+
+    assert run("--version").stdout.strip() == sparsedepth.__version__
+    for command in ("learn", "dictionary", "demo", "reproduce"):
+        assert command in run("--help").stdout
+        assert "Usage" in run(command, "--help").stdout

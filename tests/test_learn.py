@@ -1,0 +1,181 @@
+"""Learning: the gradient, the two update rules, recovery of planted atoms, determinism."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conftest import edge_patches, known_variance, unit_atoms
+from sparsedepth import Dictionary, InputError, Jeffreys, Stationary, energy, infer, learn
+from sparsedepth.coding.learn import (
+    Batch,
+    BlockCoordinate,
+    Gradient,
+    LearningState,
+    Phase,
+    dictionary_gradient,
+    schedule,
+    start_from,
+)
+from sparsedepth.patches import PatchPool
+
+
+def last(steps):
+    *_, step = steps
+    return step
+
+
+def test_gradient_equals_finite_differences(noise_model):
+    patches, atoms = edge_patches(12, 4), unit_atoms(20, 16)
+    code = infer(patches, atoms, noise_model(12, 16))
+    gradient = dictionary_gradient(patches, atoms, code.codes, code.variance)
+    step = 1e-6
+    for j, i in ((0, 0), (3, 7), (11, 15), (19, 4)):
+        up, down = atoms.copy(), atoms.copy()
+        up[j, i] += step
+        down[j, i] -= step
+        slope = (
+            energy(patches, up, code.codes, code.variance).mean()
+            - energy(patches, down, code.codes, code.variance).mean()
+        ) / (2 * step)
+        assert gradient[j, i] == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("update", [Gradient(rate=0.3), BlockCoordinate()], ids=repr)
+@pytest.mark.parametrize("noise", [Jeffreys(), Stationary()], ids=repr)
+def test_learning_lowers_the_held_out_energy(update, noise):
+    patches, held = edge_patches(2000, 6, seed=1), edge_patches(200, 6, seed=2)
+    start = start_from(PatchPool(patches), 48)
+    step = last(learn(patches, start, phases=[Phase(40, noise, update)], held_out=held))
+    before = infer(held, start, noise).energy.mean()
+    assert step.held_out == pytest.approx(infer(held, step.dictionary, noise).energy.mean(), rel=1e-6)
+    assert step.held_out < before - 1
+
+
+def test_held_out_energy_falls_from_report_to_report():
+    patches, held = edge_patches(2000, 6, seed=1), edge_patches(200, 6, seed=2)
+    run = learn(patches, 48, phases=[Phase(90, Stationary(), BlockCoordinate())], held_out=held, report_every=30)
+    reported = [step.held_out for step in run if step.held_out is not None]
+    assert len(reported) == 3
+    assert reported == sorted(reported, reverse=True)
+
+
+PLANTED = unit_atoms(24, 64, seed=100)
+
+
+def _planted_patches():
+    """Sparse sums of 24 planted atoms; a quarter of the pixels are often hit by strong noise. And its variance."""
+    rng = np.random.default_rng(0)
+    codes = rng.laplace(0, 3, (8000, 24)) * (rng.random((8000, 24)) < 0.12)
+    hit = (np.arange(64) < 16) & (rng.random((8000, 64)) < 0.3)
+    variance = np.where(hit, 25.0, 0.0025)
+    patches = codes @ PLANTED + rng.normal(0, np.sqrt(variance))
+    return patches.astype(np.float32), variance.astype(np.float32)
+
+
+def _recovered(dictionary):
+    """How many planted atoms have a learned twin (absolute correlation above 0.95)."""
+    return int((np.abs(PLANTED @ dictionary.atoms.T).max(axis=1) > 0.95).sum())
+
+
+def test_planted_atoms_are_recovered_where_plain_sparse_coding_fails():
+    pool = PatchPool(_planted_patches()[0], batch=512)
+    update = BlockCoordinate()
+    inferred = [Phase(70, Jeffreys(1.0), update), Phase(70, Jeffreys(0.3), update)]
+    assert _recovered(last(learn(pool, 24, phases=inferred)).dictionary) >= 22
+    for variance in (0.1, 0.3, 1.0, 3.0):
+        plain = [Phase(140, Stationary(variance), update)]
+        assert _recovered(last(learn(pool, 24, phases=plain)).dictionary) <= 12
+
+
+def test_a_sensors_variance_stands_in_for_inference():
+    """Plain sparse coding recovers the planted atoms once it is told which pixels are noisy."""
+    patches, variance = _planted_patches()
+    told = PatchPool(patches, batch=512, variance=variance)
+    assert _recovered(last(learn(told, 24, phases=[Phase(140, Stationary(1.0))])).dictionary) >= 22
+
+
+def test_known_variance_enters_the_gradient():
+    patches, atoms = edge_patches(30, 4, missing=0), unit_atoms(16, 16)
+    silent = np.full(patches.shape, 0.01)
+    silent[:, 5] = np.inf
+    noise = Stationary(0.01).plus(silent)
+    code = infer(patches, atoms, noise)
+    assert (dictionary_gradient(patches, atoms, code.codes, code.variance)[:, 5] == 0).all()
+    assert noise.plus(known_variance(30, 16)).inferred is False
+    assert Jeffreys().plus(silent).inferred is True
+
+
+@pytest.mark.parametrize("update", [Gradient(), BlockCoordinate(warm_up=1)], ids=repr)
+def test_deterministic_and_resumable(update):
+    patches = edge_patches(600, 5)
+    phases = [Phase(4, Stationary(), update), Phase(5, Jeffreys(), update)]
+    whole = list(learn(patches, 30, phases=phases, threads=1))
+    again = last(learn(patches, 30, phases=phases, threads=2))
+    np.testing.assert_array_equal(again.state.atoms, whole[-1].state.atoms)
+    for stop in (0, 3, 4, 7):
+        rest = last(learn(patches, 30, phases=phases, resume=whole[stop].state))
+        assert rest.step == 9
+        np.testing.assert_array_equal(rest.state.atoms, whole[-1].state.atoms)
+
+
+def test_another_seed_another_dictionary():
+    patches = edge_patches(600, 5)
+    one, other = (last(learn(patches, 30, steps=4, seed=seed)).state.atoms for seed in (0, 1))
+    assert not np.array_equal(one, other)
+
+
+def test_atoms_keep_unit_norm_and_idle_ones_are_replaced():
+    patches = edge_patches(1000, 5)
+    start = start_from(PatchPool(patches), 30)
+    atoms = start.atoms.copy()
+    atoms[3] = atoms[4]
+    steps = list(learn(patches, Dictionary(atoms, (5, 5)), steps=8))
+    assert steps[0].replaced >= 1
+    final = steps[-1].state.atoms
+    np.testing.assert_allclose(np.linalg.norm(final, axis=1), 1, rtol=1e-5)
+    assert (np.abs(final @ final.T) - np.eye(30)).max() < 0.99
+
+
+def test_steps_come_with_atoms_sorted_by_use():
+    step = last(learn(edge_patches(600, 5), 30, steps=6))
+    order = np.argsort(-step.state.usage, kind="stable")
+    np.testing.assert_array_equal(step.dictionary.atoms, step.state.atoms[order])
+
+
+@pytest.mark.parametrize("steps", [3, 7, 90, 1500])
+@pytest.mark.parametrize(
+    "noise", [Jeffreys(floor=0.001), Jeffreys(floor=0.03), Stationary(0.01), Stationary(5.0)], ids=repr
+)
+def test_schedule_anneals_plain_sparse_coding_down_to_the_model(noise, steps):
+    *annealing, final = schedule(noise, steps)
+    assert final.noise == noise
+    assert sum(phase.steps for phase in annealing) + final.steps == steps
+    assert final.steps >= 1
+    variances = [phase.noise.variance for phase in annealing if isinstance(phase.noise, Stationary)]
+    assert len(variances) == len(annealing)
+    assert variances == sorted(variances, reverse=True)
+
+
+def test_checkpoint_round_trip(tmp_path):
+    step = last(learn(edge_patches(300, 5), 20, steps=5))
+    step.state.save(tmp_path / "run.checkpoint", {"seed": 0})
+    loaded = LearningState.load(tmp_path / "run.checkpoint", {"seed": 0})
+    assert loaded.step == step.step
+    np.testing.assert_array_equal(loaded.atoms, step.state.atoms)
+    np.testing.assert_array_equal(loaded.usage, step.state.usage)
+    assert loaded.memory.keys() == step.state.memory.keys()
+    with pytest.raises(InputError, match="other data or settings"):
+        LearningState.load(tmp_path / "run.checkpoint", {"seed": 1})
+
+
+def test_oblong_patches_need_a_dictionary_to_start():
+    patches = np.random.default_rng(0).standard_normal((50, 12))
+    with pytest.raises(InputError, match="not square"):
+        next(learn(patches, 8))
+    start = start_from(PatchPool(patches), 8, (3, 4))
+    assert next(learn(Batches(patches), start, steps=3)).dictionary.patch_shape == (3, 4)
+
+
+def Batches(patches):  # noqa: N802 (any function of the step will do)
+    return lambda step: Batch(patches)
