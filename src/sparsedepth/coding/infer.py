@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
-from sparsedepth.coding.solver import Block, EnergyAtRest, Factors, GapBelow, Job, plan, solve
+from sparsedepth.coding.solver import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import Codes, Floats, InputError, Patches, Vector
 
@@ -82,29 +82,18 @@ def infer(
     array([[0.01, 0.01,  inf]])
     """
     patches, atoms = _at_the_door(patches, dictionary, sparsity)
-    n = len(patches)
-    found = SparseCode(
-        codes=np.zeros((n, len(atoms)), patches.dtype),
-        variance=np.empty_like(patches),
-        energy=np.empty(n),
-        rounds=np.zeros(n, np.int32),
-        converged=np.ones(n, bool),
-    )
-    factors, at_rest = Factors(atoms), EnergyAtRest(tolerance)
-
-    def code(job: Job) -> None:
-        block = Block(patches[job.rows], noise.take(job.rows), sparsity, factors, job)
-        found.codes[job.rows], found.rounds[job.rows], found.converged[job.rows] = solve(block, at_rest, max_rounds)
+    block, threads = _sizes(len(patches), block, threads, max_rounds)
+    factors = Factors(atoms)
+    solution = _solve(patches, noise, sparsity, factors, EnergyAtRest(tolerance), max_rounds, block, threads)
+    variance, value = np.empty_like(patches), np.empty(len(patches))
 
     def explain(rows: slice) -> None:
-        mine, codes = patches[rows], found.codes[rows]
-        found.variance[rows] = noise.take(rows).best_variance(mine - factors.reconstruct(codes))
-        found.energy[rows] = energy(mine, atoms, codes, found.variance[rows], sparsity)
+        mine, codes = patches[rows], solution.codes[rows]
+        variance[rows] = noise.take(rows).best_variance(mine - factors.reconstruct(codes))
+        value[rows] = energy(mine, atoms, codes, variance[rows], sparsity)
 
-    block, threads = _sizes(n, block, threads)
-    _in_threads(code, plan(patches, noise, sparsity, block), threads)
-    _in_threads(explain, [slice(i, i + block) for i in range(0, n, block)], threads)
-    return found
+    _in_threads(explain, [slice(i, i + block) for i in range(0, len(patches), block)], threads)
+    return SparseCode(solution.codes, variance, value, solution.rounds, solution.converged)
 
 
 def weighted_lasso(
@@ -125,17 +114,34 @@ def weighted_lasso(
     minimum, is below ``tolerance`` of the objective; in practice it is then about a hundred times closer than that.
     """
     patches, atoms = _at_the_door(patches, dictionary, sparsity)
+    block, threads = _sizes(len(patches), block, threads, max_rounds)
     noise = Known(np.asarray(variance))
-    codes = np.zeros((len(patches), len(atoms)), patches.dtype)
-    factors, at_rest = Factors(atoms), GapBelow(tolerance)
+    return _solve(patches, noise, sparsity, Factors(atoms), GapBelow(tolerance), max_rounds, block, threads).codes
+
+
+def _solve(
+    patches: Patches,
+    noise: NoiseModel,
+    sparsity: float,
+    factors: Factors,
+    at_rest: EnergyAtRest | GapBelow,
+    max_rounds: int,
+    block: int,
+    threads: int,
+) -> Solution:
+    """Solve all patches, a block at a time; those with nothing to code keep zero codes and no rounds."""
+    n = len(patches)
+    whole = Solution(np.zeros((n, factors.n_atoms), patches.dtype), np.zeros(n, np.int32), np.ones(n, bool))
 
     def code(job: Job) -> None:
-        block = Block(patches[job.rows], noise.take(job.rows), sparsity, factors, job)
-        codes[job.rows] = solve(block, at_rest, max_rounds).codes
+        mine = Block(patches[job.rows], noise.take(job.rows), sparsity, factors, job)
+        for values, found in zip(whole, solve(mine, at_rest, max_rounds), strict=True):
+            values[job.rows] = found
 
-    block, threads = _sizes(len(patches), block, threads)
-    _in_threads(code, plan(patches, noise, sparsity, block), threads)
-    return codes
+    jobs = plan(patches, noise, sparsity, block)
+    _in_threads(factors.of, sorted({exponent for job in jobs for exponent in job.exponents}), threads)
+    _in_threads(code, jobs, threads)
+    return whole
 
 
 def _at_the_door(patches: Patches, dictionary: Dictionary | Floats, sparsity: float) -> tuple[Patches, Floats]:
@@ -152,30 +158,33 @@ def _at_the_door(patches: Patches, dictionary: Dictionary | Floats, sparsity: fl
         )
     if not (np.isfinite(sparsity) and sparsity > 0):
         raise InputError(f"sparsity is {sparsity!r}; it must be a positive number")
-    patches = patches.astype(np.float32 if patches.dtype == np.float32 else np.float64, copy=False)
-    if patches.size and float(np.nanmax(np.abs(patches), initial=0)) > LARGEST:
+    patches = np.ascontiguousarray(patches, np.float32 if patches.dtype == np.float32 else np.float64)
+    if max(np.fmax.reduce(patches, axis=None, initial=0), -np.fmin.reduce(patches, axis=None, initial=0)) > LARGEST:
         raise InputError(f"patches hold infinite or absurd values (beyond {LARGEST:g}); mark unknown pixels with NaN")
     return patches, atoms.astype(patches.dtype)
 
 
 def _atoms_of(dictionary: Dictionary | Floats) -> Floats:
     atoms = dictionary.atoms if isinstance(dictionary, Dictionary) else np.asarray(dictionary)
-    if atoms.ndim != 2 or not np.isfinite(atoms).all():
+    if atoms.ndim != 2 or len(atoms) == 0 or atoms.dtype.kind not in "fiu" or not np.isfinite(atoms).all():
         raise InputError(
             f"a dictionary is a finite array of atoms in rows, (atoms, pixels); this one has shape {atoms.shape}"
         )
     return atoms
 
 
-def _in_threads(work: Callable[[Any], None], items: Sequence[Any], threads: int) -> None:
+def _in_threads(work: Callable[[Any], Any], items: Sequence[Any], threads: int) -> None:
     """Do every item, in threads that each keep to one BLAS thread."""
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, items))
 
 
-def _sizes(n: int, block: int, threads: int | None) -> tuple[int, int]:
+def _sizes(n: int, block: int, threads: int | None, max_rounds: int) -> tuple[int, int]:
     """Patches a block and threads: small work is cut finer, so that every thread has some."""
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = (os.cpu_count() or 1) if threads is None else threads
+    for name, count in {"threads": threads, "block": block, "max_rounds": max_rounds}.items():
+        if count < 1:
+            raise InputError(f"{name} is {count}; it must be at least 1")
     return min(block, max(128, -(-n // threads))), threads
 
 

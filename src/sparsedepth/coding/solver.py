@@ -120,7 +120,9 @@ class Job:
 
     @property
     def exponents(self) -> tuple[float, float]:
-        return float(self.start.exponent[0]), float(self.rest.exponent[0])
+        """Of the ratio at the start, if there is one, and of the ratio of the rest."""
+        rest = float(self.rest.exponent[0])
+        return (float(self.start.exponent[0]) if self.starting else rest), rest
 
 
 def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> list[Job]:
