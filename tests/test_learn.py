@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from conftest import edge_patches, known_variance, unit_atoms
-from sparsedepth import Dictionary, InputError, Jeffreys, Stationary, energy, infer, learn
+from sparsedepth import Dictionary, InputError, Jeffreys, Known, Stationary, energy, infer, learn
 from sparsedepth.coding.learn import (
     Batch,
     BlockCoordinate,
     Gradient,
     LearningState,
     Phase,
+    _largest_eigenvalue,
     dictionary_gradient,
     schedule,
     start_from,
@@ -41,7 +42,7 @@ def test_gradient_equals_finite_differences(noise_model):
         assert gradient[j, i] == pytest.approx(slope, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("update", [Gradient(rate=0.3), BlockCoordinate()], ids=repr)
+@pytest.mark.parametrize("update", [Gradient(), BlockCoordinate()], ids=repr)
 @pytest.mark.parametrize("noise", [Jeffreys(), Stationary()], ids=repr)
 def test_learning_lowers_the_held_out_energy(update, noise):
     patches, held = edge_patches(2000, 6, seed=1), edge_patches(200, 6, seed=2)
@@ -167,6 +168,18 @@ def test_checkpoint_round_trip(tmp_path):
     assert loaded.memory.keys() == step.state.memory.keys()
     with pytest.raises(InputError, match="other data or settings"):
         LearningState.load(tmp_path / "run.checkpoint", {"seed": 1})
+
+
+def test_largest_eigenvalue_is_near_the_truth():
+    codes = np.random.default_rng(0).standard_normal((200, 30)) * np.linspace(1, 3, 30)
+    exact = np.linalg.eigvalsh(codes.T @ codes / 200)[-1]
+    assert 0.9 * exact <= _largest_eigenvalue(codes) <= exact * (1 + 1e-9)
+    assert _largest_eigenvalue(0 * codes) == 0
+
+
+def test_known_variances_come_with_the_patches():
+    with pytest.raises(InputError, match="with the patches"):
+        next(learn(edge_patches(50, 4), 8, Known(np.ones(16))))
 
 
 def test_oblong_patches_need_a_dictionary_to_start():

@@ -159,7 +159,8 @@ def _at_the_door(patches: Patches, dictionary: Dictionary | Floats, sparsity: fl
     if not (np.isfinite(sparsity) and sparsity > 0):
         raise InputError(f"sparsity is {sparsity!r}; it must be a positive number")
     patches = np.ascontiguousarray(patches, np.float32 if patches.dtype == np.float32 else np.float64)
-    if max(np.fmax.reduce(patches, axis=None, initial=0), -np.fmin.reduce(patches, axis=None, initial=0)) > LARGEST:
+    highest, lowest = (float(f.reduce(patches, axis=None, initial=0)) for f in (np.fmax, np.fmin))
+    if max(highest, -lowest) > LARGEST:
         raise InputError(f"patches hold infinite or absurd values (beyond {LARGEST:g}); mark unknown pixels with NaN")
     return patches, atoms.astype(patches.dtype)
 

@@ -1,0 +1,21 @@
+"""Result pages keep what was written by hand."""
+
+from __future__ import annotations
+
+from sparsedepth.pages import table, write_made_part
+
+
+def test_the_made_part_is_replaced_and_the_rest_stays(tmp_path):
+    page = tmp_path / "page.md"
+    write_made_part(page, "Title", "make it", ["first \\1 result"])
+    page.write_text(page.read_text().replace("# Title\n", "# Title\n\nAn opinion.\n") + "\nA footnote.\n")
+    write_made_part(page, "Title", "make it", ["second result"])
+    text = page.read_text()
+    assert text.startswith("# Title\n\nAn opinion.\n")
+    assert text.endswith("\nA footnote.\n")
+    assert "first" not in text
+    assert text.count("second result") == text.count("`make it`") == 1
+
+
+def test_table():
+    assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
