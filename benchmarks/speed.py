@@ -239,6 +239,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("docs/results/speed.md"))
     options = parser.parse_args()
     warnings.filterwarnings("ignore")  # the peers' convergence warnings: their energy is in the table
+    threadpool_limits(1)
     patches = benchmark_patches(2048)
     atoms = Dictionary.builtin("phi1").atoms
     whole, best = whole_inference(patches, atoms, options.repeats)

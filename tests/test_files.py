@@ -63,9 +63,8 @@ def test_bombs_are_refused_by_their_headers(tmp_path):
     pfm = tmp_path / "bomb.pfm"
     pfm.write_bytes(b"Pf\n1000000 1000000\n-1.0\n")
     npy = tmp_path / "bomb.npy"
-    np.lib.format.write_array_header_1_0(
-        npy.open("wb"), {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)}
-    )
+    with npy.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)})
     for path in (png, pfm, npy):
         with pytest.raises(InputError):
             read_map(path)
@@ -100,6 +99,36 @@ def test_truncated_pfm_is_said(tmp_path):
     (tmp_path / "short.pfm").write_bytes(b"Pf\n3 2\n-1.0\n" + bytes(8))
     with pytest.raises(InputError, match="ends after 2 of 6"):
         read_map(tmp_path / "short.pfm")
+
+
+@pytest.mark.parametrize(("largest", "kind"), [(100, "u1"), (255, "u1"), (4095, ">u2"), (65535, ">u2")])
+def test_pgm_values_are_taken_as_they_are(largest, kind, tmp_path):
+    values = np.array([[1, 2, 0], [largest // 2, largest - 1, largest]])
+    (tmp_path / "x.pgm").write_bytes(f"P5 # a comment\n3 2\n{largest}\n".encode() + values.astype(kind).tobytes())
+    np.testing.assert_array_equal(read_map(tmp_path / "x.pgm"), np.where(values == 0, np.nan, values))
+
+
+def test_sub_byte_pictures_and_float_overflow_are_refused(tmp_path):
+    Image.fromarray(np.eye(4, dtype=bool)).save(tmp_path / "bits.png")
+    with pytest.raises(InputError, match="1 bits"):
+        read_map(tmp_path / "bits.png")
+    np.save(tmp_path / "far.npy", np.array([[1e300, 1.0]]))
+    with pytest.raises(InputError, match="float32"):
+        read_map(tmp_path / "far.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pages.tiff", b"II*\0\0\0\0\0"),
+        ("zip.npy", b"PK\x03\x04" + bytes(60)),
+        ("header.npy", b"\x93NUMPY\x01\0\x04\0{'a("),
+    ],
+)
+def test_hostile_headers_are_one_sentence(name, content, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=r"cannot be read|holds|no npy"):
+        read_map(tmp_path / name)
 
 
 def test_unknown_suffix_missing_file_and_bad_scale(tmp_path):

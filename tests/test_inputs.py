@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from conftest import edge_patches, unit_atoms
-from sparsedepth import InputError, Jeffreys, Known, Stationary, infer, weighted_lasso
+from sparsedepth import InputError, Jeffreys, Known, Stationary, energy, infer, weighted_lasso
 
 ATOMS = unit_atoms(20, 16)
 PATCHES = edge_patches(5, 4)
@@ -29,6 +31,8 @@ PATCHES = edge_patches(5, 4)
         (PATCHES, ATOMS[0], "atoms in rows"),
         (PATCHES, np.where(ATOMS > 0.5, np.nan, ATOMS), "finite"),
         (PATCHES, ATOMS[:0], "atoms in rows"),
+        (PATCHES, 3 * ATOMS, "divide each atom"),
+        ([[1.0, 2.0], [3.0]], ATOMS, "different lengths"),
     ],
 )
 def test_bad_arrays(solver, patches, atoms, message):
@@ -83,3 +87,47 @@ def test_single_atoms_and_single_pixels():
     assert one.codes.shape == (5, 1)
     pixel = infer(np.array([[2.0], [np.nan], [0.0]]), np.ones((1, 1)))
     np.testing.assert_allclose(pixel.codes[:, 0], [2.0 - 0.01, 0, 0], atol=1e-3)
+
+
+def test_bad_noise_models_and_tolerances():
+    for noise in (0.01, Jeffreys, None):
+        with pytest.raises(InputError, match="noise model"):
+            infer(PATCHES, ATOMS, noise)  # type: ignore[arg-type]
+    for tolerance in (-1.0, np.nan, "small"):
+        with pytest.raises(InputError, match="tolerance"):
+            infer(PATCHES, ATOMS, tolerance=tolerance)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="too small for float32"):
+        infer(PATCHES.astype(np.float32), ATOMS, Stationary(1e-50))
+
+
+def test_masked_arrays_are_holes():
+    masked = np.ma.masked_array(np.nan_to_num(PATCHES), np.isnan(PATCHES))
+    np.testing.assert_array_equal(infer(masked, ATOMS).codes, infer(PATCHES, ATOMS).codes)
+
+
+def test_energy_refuses_what_does_not_fit():
+    code = infer(PATCHES, ATOMS)
+    for patches, codes, variance in (
+        (PATCHES[0], code.codes, code.variance),
+        (PATCHES, code.codes[:1], code.variance),
+        (PATCHES, code.codes, code.variance[:, :3]),
+        (PATCHES, code.codes, -code.variance),
+    ):
+        with pytest.raises(InputError):
+            energy(patches, ATOMS, codes, variance)
+
+
+def test_running_out_of_rounds_is_said():
+    with pytest.warns(RuntimeWarning, match="allow more"):
+        weighted_lasso(PATCHES, ATOMS, 1e-4, 0.01, tolerance=1e-9, max_rounds=8)
+
+
+def test_blas_threads_are_given_back_after_overlapping_calls():
+    def blas_threads():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = blas_threads()
+    with ThreadPoolExecutor(4) as pool:
+        codes = list(pool.map(lambda _: infer(PATCHES, ATOMS, threads=2).codes, range(12)))
+    assert blas_threads() == before
+    assert all(np.array_equal(each, codes[0]) for each in codes)

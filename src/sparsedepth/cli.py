@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
 import typer
@@ -55,8 +57,14 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _fail(message: str) -> NoReturn:
+    console.print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+    sys.exit(2)
 
 
 def _stop(*_: object) -> None:
@@ -108,15 +116,13 @@ def learn_command(
     as_json: JsonOption = False,
 ) -> None:
     """Learn a dictionary of depth patches. Killed at any moment, --resume ends with the same dictionary."""
-    checkpoint = output.with_name(output.name + ".checkpoint")
-    if output.exists() and resume and not checkpoint.exists():
-        console.print(f"{output} is complete; nothing to resume")
-        return
+    _require_place(output)
     if output.exists() and not (force or resume):
         raise InputError(f"{output} exists; use --force to overwrite it or --resume to go on")
     shape = (patch, patch)
     model: NoiseModel = Jeffreys(floor) if noise is Noise.jeffreys else Stationary(floor)
-    maps = [read_map(file, scale=scale) for file in files]
+    phases = schedule(model, steps, sparsity)
+    unseen = held_out or []
     about = {
         "trained_on": _checksum(files),
         "unit": unit,
@@ -128,47 +134,72 @@ def learn_command(
         "batch": str(batch),
         "seed": str(seed),
         "scale": str(scale),
-        "start": start or "data patches",
+        "start": _name(start) if start else "data patches",
+        "held_out": ", ".join(_name(name) for name in unseen) or "other patches of the same maps",
+        "version": sparsedepth.__version__,
     }
+    checkpoint = output.with_name(output.name + ".checkpoint")
+    if resume and output.exists() and not checkpoint.exists():
+        _require_same_run(output, about, shape)
+        console.print(f"{output} is complete; nothing to resume")
+        return
+    maps = [read_map(file, scale=scale) for file in files]
     stream = PatchStream(maps, shape, batch=batch, seed=seed, holes=str(holes))
-    unseen = [
-        motorcycle_disparity() if name == "motorcycle" else read_map(name, scale=scale) for name in held_out or []
-    ]
-    held = PatchStream(unseen or maps, shape, batch=512, seed=seed + 1)(1 << 41)
+    others = [motorcycle_disparity() if name == "motorcycle" else read_map(name, scale=scale) for name in unseen]
+    held = PatchStream(others or maps, shape, batch=512, seed=seed + 1)(1 << 41)
     first = _dictionary(start) if start else start_from(stream, atoms, shape, seed)
     if first.patch_shape != shape:
         raise InputError(f"the start has patches of {first.patch_shape}, not {shape}; set --patch accordingly")
-    identity = {**about, "patch": patch, "atoms": first.n_atoms}
-    state = None
-    if resume and checkpoint.exists():
-        state = LearningState.load(checkpoint, identity)
+    beginning = hashlib.sha256(np.ascontiguousarray(first.atoms).tobytes()).hexdigest()
+    identity = {**about, "patch": patch, "beginning": beginning, "phases": repr(phases)}
+    state = LearningState.load(checkpoint, identity) if resume and checkpoint.exists() else None
+    if state is not None:
         console.print(f"resuming after step {state.step}")
-    run = learn(stream, first, phases=schedule(model, steps, sparsity), held_out=held, resume=state, threads=threads)
-    done = first if state is None else LearningStep(state, shape, np.nan, None, 0).dictionary
-    history = [] if state is None else state.history.tolist()
+    run = learn(stream, first, phases=phases, held_out=held, resume=state, threads=threads)
+    last = _follow(run, state, steps, lambda state: state.save(checkpoint, identity), checkpoint_every)
+    options: dict[str, Any] = {"patch": patch, "atoms": first.n_atoms, "noise": noise, "holes": holes, "floor": floor}
+    options |= {"sparsity": sparsity, "steps": steps, "batch": batch, "seed": seed, "scale": scale, "unit": unit}
+    options |= {"start": _name(start)} if start else {}
+    about |= {
+        "held_out_energy": json.dumps([[int(step), round(value, 3)] for step, value in last.history]),
+        "command": _command(files, output, options, unseen),
+    }
+    Dictionary(last.ranked_atoms, shape, about).save(output)
+    checkpoint.unlink(missing_ok=True)
+    energy = float(last.history[-1, 1])
+    _report(
+        as_json,
+        {"dictionary": str(output), "atoms": first.n_atoms, "patch_shape": list(shape), "held_out_energy": energy},
+    )
+
+
+def _follow(
+    run: Iterator[LearningStep],
+    state: LearningState | None,
+    steps: int,
+    save: Callable[[LearningState], None],
+    every: float,
+) -> LearningState:
+    """Show a run's progress, save its state every so many seconds, and return the last one."""
     saved = time.monotonic()
     with _progress("energy {task.fields[energy]}") as progress:
         task = progress.add_task("learning", total=steps, completed=state.step if state else 0, energy="...")
         for step in run:
-            done, history = step.dictionary, step.state.history.tolist()
-            shown = f"{step.energy:.1f}" + (f", held out {history[-1][1]:.1f}" if history else "")
+            state = step.state
+            shown = f"{step.energy:.1f}" + (f", held out {state.history[-1, 1]:.1f}" if len(state.history) else "")
             progress.update(task, completed=step.step, energy=shown)
-            if time.monotonic() - saved >= checkpoint_every:
-                step.state.save(checkpoint, identity)
+            if time.monotonic() - saved >= every:
+                save(state)
                 saved = time.monotonic()
-    about |= {
-        "held_out": ", ".join(held_out or ["other patches of the same maps"]),
-        "held_out_energy": json.dumps([[int(step), round(value, 3)] for step, value in history]),
-        "version": sparsedepth.__version__,
-        "command": _command(files),
-    }
-    Dictionary(done.atoms, shape, about).save(output)
-    checkpoint.unlink(missing_ok=True)
-    energy = history[-1][1] if history else None
-    _report(
-        as_json,
-        {"dictionary": str(output), "atoms": done.n_atoms, "patch_shape": list(shape), "held_out_energy": energy},
-    )
+    assert state is not None
+    return state
+
+
+def _require_same_run(output: Path, about: dict[str, str], shape: tuple[int, int]) -> None:
+    """Refuse to call a dictionary complete that another run made."""
+    known = Dictionary.load(output)
+    if {**known.about, **about} != known.about or known.patch_shape != shape:
+        raise InputError(f"{output} belongs to a run with other data or settings; use --force to overwrite it")
 
 
 @app.command("dictionary")
@@ -178,6 +209,8 @@ def dictionary_command(
     as_json: JsonOption = False,
 ) -> None:
     """Say what a dictionary is and where it comes from; draw it."""
+    if mosaic is not None:
+        _require_place(mosaic, ".png")
     dictionary = _dictionary(name)
     coherence = np.abs(dictionary.atoms @ dictionary.atoms.T) - np.eye(dictionary.n_atoms)
     facts: dict[str, Any] = {
@@ -188,7 +221,7 @@ def dictionary_command(
         **dictionary.about,
     }
     if mosaic is not None:
-        save_mosaic(dictionary, mosaic, title=f"{Path(name).stem}: {dictionary.n_atoms} atoms, most used first")
+        save_mosaic(dictionary, mosaic, title=f"{Path(name).stem}: {dictionary.n_atoms} atoms")
         facts["mosaic"] = str(mosaic)
     _report(as_json, facts)
 
@@ -199,7 +232,7 @@ def demo_command(
     as_json: JsonOption = False,
 ) -> None:
     """Learn a small dictionary from a real disparity map, code a noisy copy with it, and draw everything."""
-    output.mkdir(parents=True, exist_ok=True)
+    _require_folder(output)
     with _progress() as progress:
         task = progress.add_task("demo", total=None)
         facts = experiments.load("demo").run(
@@ -219,7 +252,7 @@ def reproduce_command(
 ) -> None:
     """Repeat an experiment of the paper and write its table and pictures."""
     names = experiments.names() if name == "all" else [name]
-    output.mkdir(parents=True, exist_ok=True)
+    _require_folder(output)
     results = {}
     for each in names:
         with _progress() as progress:
@@ -235,7 +268,7 @@ def reproduce_command(
 
 
 def _dictionary(name: str) -> Dictionary:
-    return Dictionary.load(name) if Path(name).exists() or name.endswith(".safetensors") else Dictionary.builtin(name)
+    return Dictionary.load(name) if os.path.exists(name) or name.endswith(".safetensors") else Dictionary.builtin(name)
 
 
 def _progress(extra: str | None = None) -> Progress:
@@ -253,17 +286,44 @@ def _checksum(files: list[Path]) -> str:
     """One SHA-256 over the contents of all files, in order."""
     digest = hashlib.sha256()
     for file in files:
+        if not os.path.isfile(file):
+            raise InputError(f"there is no file {file}")
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return f"{len(files)} maps, sha256 {digest.hexdigest()}"
 
 
-def _command(files: list[Path]) -> str:
-    """The command as it was given, a long list of files shortened to its ends; folders above the project stay out."""
-    given = [str(file) for file in files]
-    short = given if len(given) <= 4 else [given[0], "...", given[-1]]
-    rest = [word for word in sys.argv[1:] if word not in given]
-    words = [rest[0], *short, *rest[1:]]
-    return shlex.join(["sparsedepth", *(Path(word).name if Path(word).is_absolute() else word for word in words)])
+def _command(files: list[Path], output: Path, options: dict[str, Any], held_out: list[str]) -> str:
+    """A command that does the same again; a long list of files is shortened to its ends."""
+    given = [_name(file) for file in files]
+    words = ["sparsedepth", "learn", *(given if len(given) <= 4 else [given[0], "...", given[-1]]), "-o", output.name]
+    for name, value in options.items():
+        words += [f"--{name}", str(value)]
+    for name in held_out:
+        words += ["--held-out", _name(name)]
+    return shlex.join(words)
+
+
+def _name(path: str | Path) -> str:
+    """A path without the folders of one machine: relative ones stay, unless they climb; broken letters are replaced."""
+    path = Path(path)
+    short = path.name if path.is_absolute() or ".." in path.parts else str(path)
+    return short.encode(errors="replace").decode()
+
+
+def _require_place(output: Path, suffix: str | None = None) -> None:
+    """Refuse an output that cannot be written, before any work is done."""
+    if not output.name or output.is_dir():
+        raise InputError(f"{output} is a folder; name a file in it")
+    if not output.parent.is_dir():
+        raise InputError(f"there is no folder {output.parent} to write {output.name} into; make it first")
+    if suffix is not None and output.suffix.lower() != suffix:
+        raise InputError(f"{output} must end in {suffix}")
+
+
+def _require_folder(output: Path) -> None:
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file; name a folder")
+    output.mkdir(parents=True, exist_ok=True)
 
 
 def _report(as_json: bool, facts: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -30,13 +31,13 @@ class Dictionary:
 
     def __post_init__(self) -> None:
         atoms = np.asarray(self.atoms)
-        shape = tuple(int(side) for side in self.patch_shape)
+        shape = _shape(self.patch_shape)
         if atoms.ndim != 2 or len(atoms) == 0 or len(shape) != 2 or atoms.shape[1] != shape[0] * shape[1]:
             raise InputError(
                 f"atoms of shape {atoms.shape} do not fit patches of {'x'.join(map(str, shape))} pixels; "
                 "give them as rows, (atoms, height * width)"
             )
-        if atoms.dtype.kind != "f":
+        if atoms.dtype not in (np.float32, np.float64):
             raise InputError(f"atoms are of type {atoms.dtype}; give float32 or float64")
         if not np.isfinite(atoms).all():
             raise InputError("the atoms hold NaN or infinite values; learn the dictionary again, or repair its source")
@@ -66,10 +67,9 @@ class Dictionary:
         """Read a dictionary file; anything else is refused with a sentence that helps."""
         arrays, header = read_arrays(path, KIND)
         try:
-            height, width = json.loads(header.pop("patch_shape"))
-            shape = int(height), int(width)
+            shape = _shape(json.loads(header.pop("patch_shape")))
             atoms = arrays["atoms"]
-        except (KeyError, ValueError, TypeError):
+        except (KeyError, ValueError, RecursionError):
             raise InputError(f"{path} lacks its atoms or their patch shape; write it with Dictionary.save") from None
         try:
             return cls(atoms, shape, header)
@@ -101,10 +101,20 @@ class Dictionary:
         return picture
 
 
+def _shape(given: Any) -> tuple[int, int]:
+    if (
+        isinstance(given, (tuple, list))
+        and len(given) == 2
+        and all(isinstance(side, (int, np.integer)) and side > 0 for side in given)
+    ):
+        return int(given[0]), int(given[1])
+    raise InputError(f"the patch shape is {given!r}; give (height, width) in pixels")
+
+
 def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, str]]:
     """The arrays and the header of one of our safetensors files."""
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
     if path.stat().st_size > LARGEST_FILE:
         raise InputError(f"{path} is larger than {LARGEST_FILE >> 20} MiB; this is no {kind}")
@@ -114,5 +124,5 @@ def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
             if header.pop("kind", None) != kind:
                 raise InputError(f"{path} is a safetensors file but no {kind}")
             return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, TypeError, AttributeError) as error:
+    except (SafetensorError, OSError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is no {kind} ({error}); these are safetensors files") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +39,7 @@ _BEGIN, _END = "<!-- made part: begin -->", "<!-- made part: end -->"
 
 
 def _commit() -> str:
-    asked = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False
-    )
-    return asked.stdout.strip() or "unknown"
+    if shutil.which("git") is None:
+        return "unknown"
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"

@@ -19,6 +19,8 @@ class Normalised:
     patches: Patches
     centre: Vector
     scale: Vector
+    contrast: Vector
+    """The standard deviation of the known pixels, before softening."""
 
 
 def corners(size: int, patch: int, stride: int) -> NDArray[np.intp]:
@@ -65,10 +67,11 @@ def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Float
     values = np.where(known, patches, 0).astype(np.float64)
     centre = (weight * values).sum(axis=1) / total
     deviation = values - centre[:, None]
-    scale = np.sqrt((weight * deviation**2).sum(axis=1) / total + np.square(softening))
+    contrast = np.sqrt((weight * deviation**2).sum(axis=1) / total)
+    scale = np.hypot(contrast, softening)
     scale = np.where(scale > 0, scale, 1.0)
     scaled = np.where(known, deviation / scale[:, None], np.nan).astype(patches.dtype)
-    return Normalised(scaled, centre, scale)
+    return Normalised(scaled, centre, scale, contrast)
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class PatchPool:
         self.patches, self.variance, self.batch, self.seed = np.asarray(patches), variance, batch, seed
         if self.patches.ndim != 2 or len(self.patches) == 0:
             raise InputError(f"patches have shape {self.patches.shape}; give at least one, as rows (n, pixels)")
+        if variance is not None and np.shape(variance) != self.patches.shape:
+            raise InputError(f"the variance has shape {np.shape(variance)} but the patches {self.patches.shape}")
 
     def __call__(self, step: int) -> Batch:
         rows = np.random.default_rng([self.seed, step]).integers(len(self.patches), size=self.batch)
@@ -165,9 +170,9 @@ class PatchStream:
                 variance[row] = _turned(self.variances[which][window], symmetry).ravel()
         given = None if self.variances is None else variance
         result = normalise(patches, self.softening * spread, given)
-        contrast = np.sqrt(np.maximum(result.scale**2 - (self.softening * spread) ** 2, 0))
         known = 1 - np.isnan(patches).mean(axis=1)
-        fit = (known >= self.least_known) & (contrast >= self.least_contrast * spread)
+        structured = (result.contrast > 0) & (result.contrast >= self.least_contrast * spread)
+        fit = structured & (known >= self.least_known)
         scaled = None if given is None else (variance / result.scale[:, None] ** 2).astype(np.float32)[fit]
         return Batch(result.patches[fit], scaled)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from numbers import Real
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import Codes, Floats, InputError, Patches, Vector
 
 LARGEST = 1e100
-"""Patch values beyond this are refused: their squares would leave float64."""
+"""Patch values beyond this are refused: fourth powers of them, and sums over pixels, must stay in float64."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,16 @@ def energy(
 
     Pixels that are NaN or whose variance is infinite take no part. float64, whatever comes in.
     """
-    atoms = _atoms_of(dictionary)
-    misfit = np.asarray(patches, np.float64) - np.asarray(codes, np.float64) @ np.asarray(atoms, np.float64)
-    spread = np.broadcast_to(np.asarray(variance, np.float64), misfit.shape)
-    known = np.isfinite(misfit) & np.isfinite(spread)
+    atoms = _atoms_of(dictionary).astype(np.float64)
+    patches, codes, variance = (_real(values).astype(np.float64) for values in (patches, codes, variance))
+    if patches.ndim != 2 or patches.shape[1] != atoms.shape[1] or codes.shape != (len(patches), len(atoms)):
+        raise InputError(
+            f"patches {patches.shape}, atoms {atoms.shape} and codes {codes.shape} do not fit: "
+            "they are (n, pixels), (atoms, pixels) and (n, atoms)"
+        )
+    misfit = patches - Factors(atoms).reconstruct(codes)
+    spread = Known(variance).floor_variance(patches)
+    known = np.isfinite(spread)
     misfit, spread = np.where(known, misfit, 0.0), np.where(known, spread, 1.0)
     pixels = np.log(spread) + misfit * (misfit / spread) / 2
     return pixels.sum(axis=1) + sparsity * np.abs(codes).sum(axis=1, dtype=np.float64)
@@ -81,7 +88,7 @@ def infer(
     >>> code.variance
     array([[0.01, 0.01,  inf]])
     """
-    patches, atoms = _at_the_door(patches, dictionary, sparsity)
+    patches, atoms = _at_the_door(patches, dictionary, noise, sparsity, tolerance)
     block, threads = _sizes(len(patches), block, threads, max_rounds)
     factors = Factors(atoms)
     solution = _solve(patches, noise, sparsity, factors, EnergyAtRest(tolerance), max_rounds, block, threads)
@@ -111,12 +118,17 @@ def weighted_lasso(
 
     The variance has one value for each pixel (n, pixels), for each column (pixels,), or one for all; infinite or NaN
     pixels take no part. A patch is done when its duality gap, an upper bound of how far its objective is from the
-    minimum, is below ``tolerance`` of the objective; in practice it is then about a hundred times closer than that.
+    minimum, is below ``tolerance`` of the objective; a `RuntimeWarning` counts the patches that ran out of rounds.
     """
-    patches, atoms = _at_the_door(patches, dictionary, sparsity)
+    noise = Known(_real(variance))
+    patches, atoms = _at_the_door(patches, dictionary, noise, sparsity, tolerance)
     block, threads = _sizes(len(patches), block, threads, max_rounds)
-    noise = Known(np.asarray(variance))
-    return _solve(patches, noise, sparsity, Factors(atoms), GapBelow(tolerance), max_rounds, block, threads).codes
+    solution = _solve(patches, noise, sparsity, Factors(atoms), GapBelow(tolerance), max_rounds, block, threads)
+    left = int((~solution.converged).sum())
+    if left:
+        message = f"{left} of {len(patches)} patches are not within the tolerance after {max_rounds} rounds; allow more"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return solution.codes
 
 
 def _solve(
@@ -144,30 +156,54 @@ def _solve(
     return whole
 
 
-def _at_the_door(patches: Patches, dictionary: Dictionary | Floats, sparsity: float) -> tuple[Patches, Floats]:
+def _at_the_door(
+    patches: Patches, dictionary: Dictionary | Floats, noise: NoiseModel, sparsity: float, tolerance: float
+) -> tuple[Patches, Floats]:
     """Patches and atoms in one float type, or an error that says what to do."""
-    patches, atoms = np.asarray(patches), _atoms_of(dictionary)
+    patches, atoms = _real(patches), _atoms_of(dictionary)
     if patches.ndim != 2:
         raise InputError(f"patches have shape {patches.shape}; give them as rows, (n, pixels)")
-    if patches.dtype.kind not in "fiu":
-        raise InputError(f"patches are of type {patches.dtype}; give real numbers, NaN = missing")
     if patches.shape[1] != atoms.shape[1]:
         raise InputError(
             f"the patches have {patches.shape[1]} pixels but the dictionary's atoms {atoms.shape[1]}; "
             "cut the patches with dictionary.patch_shape"
         )
-    if not (np.isfinite(sparsity) and sparsity > 0):
+    norms = np.linalg.norm(atoms, axis=1)
+    if np.abs(norms - 1).max() > 1e-3:
+        raise InputError(f"an atom has norm {norms[np.abs(norms - 1).argmax()]:.4g}; divide each atom by its norm")
+    if not (isinstance(sparsity, Real) and np.isfinite(sparsity) and sparsity > 0):
         raise InputError(f"sparsity is {sparsity!r}; it must be a positive number")
+    if not (isinstance(tolerance, Real) and tolerance >= 0):
+        raise InputError(f"tolerance is {tolerance!r}; it must be a number, zero or more")
+    if not isinstance(noise, NoiseModel):
+        raise InputError(f"the noise model is {noise!r}; give one, such as Jeffreys() or Stationary(0.01)")
+    if isinstance(noise, Known):
+        noise.require(patches.shape)
     patches = np.ascontiguousarray(patches, np.float32 if patches.dtype == np.float32 else np.float64)
     highest, lowest = (float(f.reduce(patches, axis=None, initial=0)) for f in (np.fmax, np.fmin))
     if max(highest, -lowest) > LARGEST:
         raise InputError(f"patches hold infinite or absurd values (beyond {LARGEST:g}); mark unknown pixels with NaN")
+    if not (noise.take(slice(0, 1)).floor_variance(patches[:1]) > 0).all():
+        raise InputError(f"the variance is too small for {patches.dtype}; use float64 patches or larger units")
     return patches, atoms.astype(patches.dtype)
 
 
+def _real(values: Any) -> Floats:
+    """An array of real numbers; masked entries become NaN."""
+    if np.ma.isMaskedArray(values):
+        values = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError("rows of different lengths are no array; give them all the same number of pixels") from None
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"an array of type {array.dtype} came; give real numbers, NaN = missing")
+    return array
+
+
 def _atoms_of(dictionary: Dictionary | Floats) -> Floats:
-    atoms = dictionary.atoms if isinstance(dictionary, Dictionary) else np.asarray(dictionary)
-    if atoms.ndim != 2 or len(atoms) == 0 or atoms.dtype.kind not in "fiu" or not np.isfinite(atoms).all():
+    atoms = dictionary.atoms if isinstance(dictionary, Dictionary) else _real(dictionary)
+    if atoms.ndim != 2 or atoms.size == 0 or not np.isfinite(atoms).all():
         raise InputError(
             f"a dictionary is a finite array of atoms in rows, (atoms, pixels); this one has shape {atoms.shape}"
         )
@@ -176,26 +212,46 @@ def _atoms_of(dictionary: Dictionary | Floats) -> Floats:
 
 def _in_threads(work: Callable[[Any], Any], items: Sequence[Any], threads: int) -> None:
     """Do every item, in threads that each keep to one BLAS thread."""
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+    with one_blas_thread, ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, items))
 
 
 def _sizes(n: int, block: int, threads: int | None, max_rounds: int) -> tuple[int, int]:
     """Patches a block and threads: small work is cut finer, so that every thread has some."""
-    threads = (os.cpu_count() or 1) if threads is None else threads
+    threads = _cores() if threads is None else threads
     for name, count in {"threads": threads, "block": block, "max_rounds": max_rounds}.items():
         if count < 1:
             raise InputError(f"{name} is {count}; it must be at least 1")
     return min(block, max(128, -(-n // threads))), threads
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Within it, a matrix product uses the thread that calls it and no other."""
-    with _blas_libraries().limit(limits=1, user_api="blas"):
-        yield
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@cache
-def _blas_libraries() -> ThreadpoolController:
-    return ThreadpoolController()
+class _OneBlasThread:
+    """Within it, a matrix product uses the thread that calls it and no other; may be entered by many threads at once.
+
+    The limit belongs to the process, so the first one in sets it and the last one out takes it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._libraries: ThreadpoolController | None = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._libraries = self._libraries or ThreadpoolController()
+                self._limit = self._libraries.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()

@@ -166,6 +166,11 @@ class LearningState:
     history: Floats = field(default_factory=lambda: np.empty((0, 2)))
     """(m, 2): the steps that reported a held-out energy, and what they reported."""
 
+    @property
+    def ranked_atoms(self) -> Floats:
+        """The atoms, those used most first."""
+        return self.atoms[np.argsort(-self.usage, kind="stable")]
+
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
         """Write a checkpoint, whole or not at all; ``about`` must be equal on resuming."""
         arrays = {"atoms": self.atoms, "usage": self.usage, "history": self.history}
@@ -203,8 +208,7 @@ class LearningStep:
     @property
     def dictionary(self) -> Dictionary:
         """The atoms, those used most first."""
-        order = np.argsort(-self.state.usage, kind="stable")
-        return Dictionary(self.state.atoms[order], self.patch_shape)
+        return Dictionary(self.state.ranked_atoms, self.patch_shape)
 
 
 def learn(
@@ -235,6 +239,8 @@ def learn(
     batches = patches if callable(patches) else PatchPool(patches, seed=seed)
     if not isinstance(start, Dictionary):
         start = start_from(batches, start, seed=seed)
+    if report_every < 1:
+        raise InputError(f"report_every is {report_every}; it must be at least 1")
     if isinstance(noise, Known):
         raise InputError("give the known variances with the patches (PatchPool or PatchStream), not as the noise model")
     phases = schedule(noise, steps, sparsity) if phases is None else phases
@@ -246,8 +252,8 @@ def learn(
             state = replace(state, memory=phase.update.start(state.atoms))
         batch = batches(state.step)
         code = _code(batch, state.atoms, phase, rounds=rounds, threads=threads)
-        with one_blas_thread():
-            state, replaced = _moved(state, phase.update, batch.patches, code, within)
+        with one_blas_thread:
+            state, replaced = _moved(state, phase, batch, code, within)
         reported = None
         if held is not None and (state.step % report_every == 0 or state.step == last):
             reported = float(_code(held, state.atoms, phases[-1], rounds=None, threads=threads).energy.mean())
@@ -255,8 +261,12 @@ def learn(
         yield LearningStep(state, start.patch_shape, float(code.energy.mean()), reported, replaced)
 
 
+def _noise(batch: Batch, phase: Phase) -> NoiseModel:
+    return phase.noise if batch.variance is None else phase.noise.plus(batch.variance)
+
+
 def _code(batch: Batch, atoms: Floats, phase: Phase, *, rounds: int | None, threads: int | None) -> SparseCode:
-    noise = phase.noise if batch.variance is None else phase.noise.plus(batch.variance)
+    noise = _noise(batch, phase)
     if rounds is None:
         return infer(batch.patches, atoms, noise, phase.sparsity, threads=threads)
     return infer(batch.patches, atoms, noise, phase.sparsity, tolerance=0.0, max_rounds=rounds, threads=threads)
@@ -270,24 +280,31 @@ def _from_step(phases: Sequence[Phase], step: int) -> Iterator[tuple[Phase, int]
 
 
 def _moved(
-    state: LearningState, update: Update, patches: Patches, code: SparseCode, within: int
+    state: LearningState, phase: Phase, batch: Batch, code: SparseCode, within: int
 ) -> tuple[LearningState, int]:
+    """The state after one move of the atoms, and how many started afresh."""
     memory = {name: value.copy() for name, value in state.memory.items()}
-    atoms = update.move(state.atoms, memory, patches, code, within)
-    atoms = atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
+    atoms = phase.update.move(state.atoms, memory, batch.patches, code, within)
+    atoms = (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(state.atoms.dtype)
     usage = USAGE_MEMORY * state.usage + (1 - USAGE_MEMORY) * np.abs(code.codes).mean(axis=0)
-    idle = _idle(atoms, usage)[: len(patches)]
-    worst = np.argsort(-code.energy, kind="stable")[: len(idle)]
-    fresh = np.nan_to_num(patches[worst])
-    norm = np.linalg.norm(fresh, axis=1, keepdims=True)
-    idle, fresh, norm = idle[norm[:, 0] > 0], fresh[norm[:, 0] > 0], norm[norm[:, 0] > 0]
-    atoms[idle] = fresh / norm
+    fresh = _worst_represented(batch, code, _noise(batch, phase))
+    idle = _idle(atoms, usage)[: len(fresh)]
+    atoms[idle] = fresh[: len(idle)] / np.linalg.norm(fresh[: len(idle)], axis=1, keepdims=True)
     usage[idle] = np.median(usage)
     for name in memory.keys() & {"curvature", "pull"}:
         memory[name][idle] = 0
     if "curvature" in memory:
         memory["curvature"][:, idle] = 0
     return LearningState(state.step + 1, atoms, usage.astype(np.float32), memory, state.history), len(idle)
+
+
+def _worst_represented(batch: Batch, code: SparseCode, noise: NoiseModel) -> Patches:
+    """The patches of a batch, those with the most energy beyond their noise floor first; patches with holes last."""
+    whole = np.isfinite(batch.patches).all(axis=1)
+    excess = code.energy - noise.cost(noise.floor_variance(batch.patches))
+    order = np.lexsort((-excess, ~whole))
+    patches = np.nan_to_num(batch.patches[order])
+    return patches[np.abs(patches).max(axis=1) > 0]
 
 
 def _idle(atoms: Floats, usage: Floats) -> NDArray[np.intp]:
@@ -302,6 +319,8 @@ def _idle(atoms: Floats, usage: Floats) -> NDArray[np.intp]:
 
 def start_from(batches: Batches, n_atoms: int, patch_shape: tuple[int, int] | None = None, seed: int = 0) -> Dictionary:
     """Patches of the data themselves, with a little noise, as the first atoms: far better than random ones."""
+    if n_atoms < 1:
+        raise InputError(f"{n_atoms} atoms were asked for; a dictionary has at least one")
     apart = 1 << 40  # steps that learning never reaches: the start is not learned from again
     patches: list[Patches] = []
     while sum(map(len, patches)) < n_atoms:

@@ -124,19 +124,26 @@ class Known(NoiseModel):
     initial: float = 1.0
 
     def __post_init__(self) -> None:
-        variance = np.asarray(self.variance, dtype=np.result_type(np.asarray(self.variance).dtype, np.float32))
+        variance = np.asarray(self.variance)
+        if variance.dtype.kind not in "fiu":
+            raise InputError(f"a known variance of type {variance.dtype} came; give real numbers")
+        variance = variance.astype(np.result_type(variance.dtype, np.float32), copy=False)
         if not (variance > 0).all():
             raise InputError("a known variance must be positive at every pixel; use inf where nothing is known")
         _require_positive("the initial variance", self.initial)
         object.__setattr__(self, "variance", variance)
 
-    def floor_variance(self, patches: Patches) -> Floats:
-        patches = np.asarray(patches)
-        if self.variance.shape not in ((), patches.shape[-1:], patches.shape):
+    def require(self, shape: tuple[int, ...]) -> None:
+        """Refuse patches of another shape."""
+        if self.variance.shape not in ((), shape[-1:], shape):
             raise InputError(
-                f"the known variance has shape {self.variance.shape} but the patches {patches.shape}; "
+                f"the known variance has shape {self.variance.shape} but the patches {shape}; "
                 "give one value for each pixel"
             )
+
+    def floor_variance(self, patches: Patches) -> Floats:
+        patches = np.asarray(patches)
+        self.require(patches.shape)
         return _where_known(patches, self.variance)
 
     def initial_variance(self, patches: Patches) -> Floats:

@@ -145,16 +145,21 @@ def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> li
 
 
 def _measure(patches: Patches, noise: NoiseModel) -> Floats:
-    """(3, n): the rms of each patch, its typical small floor and its typical small initial variance.
+    """(3, n): the contrast of each patch, its typical small floor and its typical small initial variance.
 
     A typical small variance is the lower quartile over the known pixels: the reliable pixels set the penalties, and a
-    few absurdly good ones do not spoil them.
+    few absurdly good ones do not spoil them. The contrast is the rms; where variances are inferred, of values clipped
+    at three times their ninth decile, because an outlier will be explained as noise and not by codes.
     """
     floor = noise.floor_variance(patches)
     known = np.isfinite(floor)
     values = np.abs(np.where(known, patches, 0), dtype=np.float64)
-    peak = values.max(axis=1, initial=0.0)
     count = np.maximum(known.sum(axis=1), 1)
+    if noise.inferred:
+        ranked = np.sort(np.where(known, values, np.inf), axis=1)
+        decile = np.take_along_axis(ranked, (9 * (count - 1) // 10)[:, None], axis=1)
+        values = np.minimum(values, np.where(decile > 0, 3 * decile, np.inf))
+    peak = values.max(axis=1, initial=0.0)
     rms = peak * np.sqrt(np.square(values / np.where(peak > 0, peak, 1)[:, None]).sum(axis=1) / count)
     quartile = ((count - 1) // 4)[:, None]
 
