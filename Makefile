@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint types check bench reproduce clean
+.PHONY: install demo test lint types check bench reproduce models clean
 
 install: $(VENV)/.installed
 
@@ -41,6 +41,18 @@ bench: $(VENV)/.bench
 
 reproduce: install
 	$(BIN)/sparsedepth reproduce all
+
+# The shipped dictionaries, trained again from Middlebury 2005 + 2006 in $$SPARSEDEPTH_DATA: about half an hour.
+models: install
+	@test -n "$$SPARSEDEPTH_DATA" || { echo "set SPARSEDEPTH_DATA to the folder of the data sets"; exit 1; }
+	learn() { name=$$1; shift; (cd "$$SPARSEDEPTH_DATA" && "$(CURDIR)/$(BIN)/sparsedepth" learn \
+		middlebury2005/*/disp[15].png middlebury2006/*/disp[15].png --scale 3 --force "$$@" \
+		-o "$(CURDIR)/src/sparsedepth/models/$$name.safetensors"); }; \
+	learn phi1 && \
+	learn phi2 --holes keep && \
+	learn phi3 --noise stationary && \
+	learn default --patch 8 --atoms 256 && \
+	learn phi1_32 --steps 250 --patch 32 --atoms 1024
 
 clean:
 	rm -rf $(VENV) demo dist .pytest_cache .ruff_cache .hypothesis

@@ -100,7 +100,7 @@ def learn_command(
     holes: Annotated[Holes, typer.Option(help="Unknown pixels take no part, or count as zeros.")] = Holes.mask,
     floor: Annotated[float, typer.Option(help="Smallest noise variance, for patches of unit variance.")] = 0.01,
     sparsity: Annotated[float, typer.Option(help="Weight of the codes' absolute values.")] = 1.0,
-    steps: Annotated[int, typer.Option(help="Learning steps.", min=3)] = 1500,
+    steps: Annotated[int, typer.Option(help="Learning steps.", min=3)] = 1000,
     batch: Annotated[int, typer.Option(help="Patches a step.", min=8, max=1 << 16)] = 512,
     seed: Annotated[int, typer.Option(help="The same seed gives the same dictionary.", min=0)] = 0,
     scale: Annotated[float, typer.Option(help="Divide the files' values by this.")] = 1.0,
