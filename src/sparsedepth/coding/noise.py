@@ -165,7 +165,8 @@ class Known(NoiseModel):
 
 def _jeffreys_growth(q: Floats) -> Floats:
     """Half the squared residual, never less than the floor: the closed form below Eq. 6."""
-    return np.maximum(q * q.dtype.type(0.5), 1)
+    half = q * q.dtype.type(0.5)
+    return np.maximum(half, 1, out=half)
 
 
 def _jeffreys_price(q: Floats) -> Floats:
