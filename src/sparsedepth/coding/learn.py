@@ -78,7 +78,7 @@ def _largest_eigenvalue(codes: Codes, iterations: int = 16) -> float:
 
 @dataclass(frozen=True)
 class BlockCoordinate:
-    """Minimise a quadratic that lies above the energy, one atom after the other; faster than the gradient.
+    """Minimise a quadratic that lies above the energy, one atom after the other; faster while noise is large.
 
     With weights w = smallest variance / variance <= 1, the weighted misfit of a patch is at most the plain misfit to
     the target T = w * residual + reconstruction, so codes'codes and codes'T, averaged over past batches
