@@ -79,10 +79,10 @@ def test_variance_may_be_one_number_or_one_row():
 def test_never_worse_than_zero_and_near_the_best(seed, sparsity, spread):
     patches, atoms = edge_patches(3, 4, seed=seed), unit_atoms(20, 16, seed=seed)
     variance = known_variance(3, 16, seed=seed) * spread
-    codes = weighted_lasso(patches, atoms, variance, sparsity, max_rounds=20_000)
+    codes = weighted_lasso(patches, atoms, variance, sparsity, tolerance=1e-3, max_rounds=20_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # how near 1e-6 the reference comes does not matter
         exact = weighted_lasso(patches, atoms, variance, sparsity, tolerance=1e-6, max_rounds=20_000)
     ours, best, zero = (oracle.objective(patches, atoms, c, variance, sparsity) for c in (codes, exact, 0 * exact))
     assert (ours <= zero * (1 + 1e-12)).all()
-    assert (ours <= best * (1 + 1e-3)).all()
+    assert (ours <= best / (1 - 1e-3)).all()

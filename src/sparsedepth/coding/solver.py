@@ -12,8 +12,8 @@ model's closed form at each iteration's residual.
 
 **Penalties.** Each patch is measured in its own unit, h = lambda / m2, so that soft thresholding is clipping at 1.
 A good m2 is lambda over a typical coefficient and a good m1 a fraction of the largest precision; a typical coefficient
-is the patch's rms up to a constant, hence m2 = 3 lambda / rms and m1 = 0.3 sqrt(sigma_0 / rms) / floor
-(docs/decisions.md has the grid behind the constants and the root). The ratio rho is rounded to a coarse
+is the patch's rms up to a constant, hence m2 = 3 lambda / rms and m1 = 0.3 sqrt(sigma_0 / rms) / floor, half of it
+where the variances are fixed (docs/decisions.md has the grid behind the constants and the root). The ratio rho is rounded to a coarse
 grid, the error shared by m1 and m2, so that few factors serve patches of all contrasts; a patch's penalties depend on
 nothing but that patch.
 """
@@ -33,8 +33,8 @@ from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 RELAXATION = 1.7
 CODE_PENALTY = 3.0
 """m2 in units of lambda / rms."""
-RESIDUAL_PENALTY = 0.3
-"""m1 in units of 1 / floor, for a patch whose contrast is that of its noise."""
+RESIDUAL_PENALTY = {True: 0.3, False: 0.15}
+"""m1 in units of 1 / floor, for a patch whose contrast is that of its noise; by whether variances are inferred."""
 RATIO_ANCHOR, RATIO_BASE = 0.3, 4.0
 """rho is rounded to ANCHOR * BASE**k; the anchor is what the paper's settings ask for."""
 RATIO_EXPONENTS = (-10, 10)
@@ -97,9 +97,9 @@ class Penalties:
     residual: Vector
 
     @classmethod
-    def choose(cls, rms: Vector, variance: Vector, sparsity: float) -> Penalties:
+    def choose(cls, rms: Vector, variance: Vector, sparsity: float, inferred: bool) -> Penalties:
         """From the patch's contrast and a typical small variance of its pixels, as the module's text derives."""
-        residual = RESIDUAL_PENALTY / variance * np.sqrt(np.minimum(1, np.sqrt(variance) / rms))
+        residual = RESIDUAL_PENALTY[inferred] / variance * np.sqrt(np.minimum(1, np.sqrt(variance) / rms))
         ideal = CODE_PENALTY * sparsity / (residual * rms)
         exponent = np.clip(np.rint(np.log(ideal / RATIO_ANCHOR) / np.log(RATIO_BASE)), *RATIO_EXPONENTS)
         shared = np.sqrt(ideal / ratio_of(exponent))
@@ -132,7 +132,7 @@ def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> li
     rms, floor, initial = np.concatenate(measured, axis=1) if measured else np.empty((3, 0))
     rows = np.flatnonzero(rms > 0)
     rms, floor, initial = rms[rows], floor[rows], initial[rows]
-    start, rest = Penalties.choose(rms, initial, sparsity), Penalties.choose(rms, floor, sparsity)
+    start, rest = (Penalties.choose(rms, variance, sparsity, noise.inferred) for variance in (initial, floor))
     starting = initial > floor
     groups = ((start.exponent * 64 + rest.exponent) * 2 + starting).astype(np.intp)  # |exponent| <= 10: no two collide
     jobs = []
