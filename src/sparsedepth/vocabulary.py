@@ -1,8 +1,9 @@
-"""Nouns that every room shares: array aliases and the one error a user meets."""
+"""Nouns that every room shares: array aliases, a map and its meaning, and the one error a user meets."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,3 +26,89 @@ Vector = NDArray[np.floating[Any]]
 
 class InputError(ValueError):
     """What came in cannot be used; the message says what came, what was wanted and what to do."""
+
+
+Unit = Literal["m", "mm", "px", "1/m", ""]
+"""What the numbers of a map count; "" = nobody said."""
+
+Kind = Literal["depth", "disparity", "inverse depth"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a file holds numbers: stored = ``scale`` * value, in a unit, with codes for unknown pixels.
+
+    ``scale`` None must be given by the user. ``invalid`` lists the stored numbers that mean unknown, besides NaN and the
+    infinities; a writer of integers uses the first. ``dtype`` is what a writer of integer files stores; "float32" = such a
+    file needs a scale. ``floats`` is the profile of float files where they differ.
+    """
+
+    name: str
+    unit: Unit
+    kind: Kind = "depth"
+    scale: float | None = 1.0
+    invalid: tuple[float, ...] = ()
+    dtype: Literal["uint8", "uint16", "float32"] = "float32"
+    floats: Profile | None = None
+
+    def __post_init__(self) -> None:
+        _check_unit_and_kind(self.unit, self.kind)
+        if self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
+            raise InputError(f"the scale is {self.scale!r}; it must be a positive number")
+        if self.dtype not in ("uint8", "uint16", "float32"):
+            raise InputError(f"the profile stores {self.dtype!r}; use 'uint8', 'uint16' or 'float32'")
+
+
+@dataclass(frozen=True, eq=False)
+class DepthImage:
+    """A map with what its numbers mean: float32, NaN = unknown.
+
+    Any real array is taken: a masked array's masked pixels and infinities become NaN. ``profile`` says how the file held it,
+    so that it can be written the same way; ``assumed`` is the sentence on what was taken for granted, "" = nothing.
+
+    >>> DepthImage([[1, 2], [3, np.inf]], unit="mm").to("m").values
+    array([[0.001, 0.002],
+           [0.003,   nan]], dtype=float32)
+    """
+
+    values: DepthMap
+    unit: Unit = ""
+    kind: Kind = "depth"
+    profile: Profile | None = None
+    assumed: str = ""
+
+    def __post_init__(self) -> None:
+        _check_unit_and_kind(self.unit, self.kind)
+        object.__setattr__(self, "values", _as_map(self.values))
+
+    def to(self, unit: Unit) -> DepthImage:
+        """The same depths in metres or millimetres."""
+        factors = {("m", "mm"): 1000.0, ("mm", "m"): 0.001}
+        if unit == self.unit:
+            return self
+        if self.kind != "depth" or (self.unit, unit) not in factors:
+            raise InputError(
+                f"{self.kind} in {self.unit or 'an unknown unit'} cannot become {unit!r}; only depth in m or mm converts"
+            )
+        values = (self.values * np.float64(factors[self.unit, unit])).astype(np.float32)
+        return DepthImage(values, unit, self.kind, assumed=self.assumed)
+
+
+def _check_unit_and_kind(unit: str, kind: str) -> None:
+    if unit not in get_args(Unit):
+        raise InputError(f"the unit is {unit!r}; use one of {', '.join(map(repr, get_args(Unit)))}")
+    if kind not in get_args(Kind):
+        raise InputError(f"the kind is {kind!r}; use one of {', '.join(map(repr, get_args(Kind)))}")
+
+
+def _as_map(values: Any) -> DepthMap:
+    """Any real two-dimensional array as float32 in native order, NaN where it is masked or not finite."""
+    array = np.asarray(np.ma.getdata(values))
+    if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "fiu":
+        raise InputError(f"a map is {array.dtype} of shape {array.shape}; it must have one real number a pixel, in 2-D")
+    known = np.isfinite(array) & ~np.ma.getmaskarray(values)
+    with np.errstate(over="ignore"):
+        depth = np.asarray(array, np.float32)
+    if (np.isinf(depth) & known).any():
+        raise InputError("the map holds values beyond the range of float32; give them in a larger unit")
+    return depth if known.all() else np.where(known, depth, np.float32(np.nan))
