@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsedepth import InputError
-from sparsedepth.patches import PatchStream, cut, normalise, overlay
+from sparsedepth.patches import PatchStream, corners, cut, normalise, overlay
 
 
 def depth_map(shape=(40, 50), seed=0, holes=0.05):
@@ -27,6 +27,16 @@ def test_overlay_undoes_cut(height, width, patch, stride):
     np.testing.assert_allclose(np.where(np.isnan(back), depth, back), depth, rtol=1e-12)
     if stride <= patch:
         assert np.isfinite(back).all(), "every pixel is covered"
+
+
+@given(room=st.integers(0, 60), patch=st.integers(1, 9), stride=st.integers(1, 9))
+def test_places_reach_both_ends_and_mirror(room, patch, stride):
+    places = corners(room + patch, patch, stride)
+    assert places[0] == 0
+    assert places[-1] == room
+    assert (np.diff(places) <= stride).all()
+    assert (np.diff(places) > 0).all()
+    np.testing.assert_array_equal(places, room - places[::-1])
 
 
 def test_normalised_patches_have_unit_variance_and_can_be_undone():

@@ -1,21 +1,29 @@
-"""Sparse representations of depth: codes, per-pixel noise variance, dictionaries."""
+"""Sparse representations of depth: restored maps with a variance and an origin for every pixel; codes; dictionaries."""
 
 from sparsedepth.coding.infer import SparseCode, energy, infer, weighted_lasso
 from sparsedepth.coding.learn import LearningStep, learn
 from sparsedepth.coding.noise import Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.vocabulary import InputError
+from sparsedepth.restore import believe, denoise, inpaint
+from sparsedepth.vocabulary import Belief, DepthImage, InputError, Origin, Restoration
 
 __all__ = [
+    "Belief",
+    "DepthImage",
     "Dictionary",
     "InputError",
     "Jeffreys",
     "Known",
     "LearningStep",
+    "Origin",
+    "Restoration",
     "SparseCode",
     "Stationary",
+    "believe",
+    "denoise",
     "energy",
     "infer",
+    "inpaint",
     "learn",
     "weighted_lasso",
 ]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches, Vector
+
+Number = TypeVar("Number", bound=np.number[Any])
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,15 @@ class Normalised:
 
 
 def corners(size: int, patch: int, stride: int) -> NDArray[np.intp]:
-    """Where patches begin along one side of a map: every ``stride`` pixels, and at the very end."""
-    return np.unique(np.append(np.arange(0, size - patch + 1, stride), size - patch))
+    """Where patches begin along one side of a map: from border to border, at most ``stride`` apart.
+
+    The places are the same from either end, so that flipping a map flips its patches.
+    """
+    room = size - patch
+    from_one_end = np.arange(0, room // 2 + 1, stride)
+    if room - 2 * from_one_end[-1] > stride:
+        from_one_end = np.append(from_one_end, room // 2)
+    return np.union1d(from_one_end, room - from_one_end)
 
 
 def cut(depth: DepthMap, patch_shape: tuple[int, int], stride: int = 1) -> Patches:
@@ -43,14 +53,20 @@ def overlay(patches: Patches, shape: tuple[int, int], patch_shape: tuple[int, in
     tops, lefts = corners(shape[0], height, stride), corners(shape[1], width, stride)
     tiles = patches.reshape(len(tops), len(lefts), height, width)
     known = ~np.isnan(tiles)
-    tiles = np.where(known, tiles, 0)
     total, count = np.zeros(shape), np.zeros(shape)
-    for row in range(height):
-        for column in range(width):
-            place = np.ix_(tops + row, lefts + column)
-            total[place] += tiles[:, :, row, column]
-            count[place] += known[:, :, row, column]
+    add_tiles(total, np.where(known, tiles, 0), tops, lefts)
+    add_tiles(count, known, tops, lefts)
     return np.divide(total, count, out=np.full(shape, np.nan), where=count > 0).astype(patches.dtype)
+
+
+def add_tiles(total: Floats, tiles: Floats, tops: NDArray[np.intp], lefts: NDArray[np.intp]) -> None:
+    """Add tiles (rows, columns, height, width) into a map at their places: along the columns first, then the rows."""
+    rows, _, height, width = tiles.shape
+    strips = np.zeros((rows, height, total.shape[1]))
+    for column in range(width):
+        strips[:, :, lefts + column] += tiles[:, :, :, column].swapaxes(1, 2)
+    for row in range(height):
+        total[tops + row] += strips[:, row]
 
 
 def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Floats | None = None) -> Normalised:
@@ -163,11 +179,11 @@ class PatchStream:
             top = int(rng.integers(depth.shape[0] - height + 1))
             left = int(rng.integers(depth.shape[1] - width + 1))
             window = slice(top, top + height), slice(left, left + width)
-            symmetry = int(rng.integers(8))
-            patches[row] = _turned(depth[window], symmetry).ravel()
+            symmetry = int(rng.integers(SYMMETRIES)) & (7 if height == width else 3)
+            patches[row] = turned(depth[window], symmetry).ravel()
             spread[row] = self.spread[which]
             if self.variances is not None:
-                variance[row] = _turned(self.variances[which][window], symmetry).ravel()
+                variance[row] = turned(self.variances[which][window], symmetry).ravel()
         given = None if self.variances is None else variance
         result = normalise(patches, self.softening * spread, given)
         known = 1 - np.isnan(patches).mean(axis=1)
@@ -177,15 +193,17 @@ class PatchStream:
         return Batch(result.patches[fit], scaled)
 
 
-def _turned(window: Floats, symmetry: int) -> Floats:
-    """One of the eight flips and transpositions of a square; of the four flips of an oblong."""
+SYMMETRIES = 8
+"""Of a square; the first four keep the shape of an oblong."""
+
+
+def turned(window: NDArray[Number], symmetry: int) -> NDArray[Number]:
+    """A map flipped up-down (bit 0), left-right (bit 1), then transposed (bit 2)."""
     if symmetry & 1:
         window = window[::-1]
     if symmetry & 2:
         window = window[:, ::-1]
-    if symmetry & 4 and window.shape[0] == window.shape[1]:
-        window = window.T
-    return window
+    return window.T if symmetry & 4 else window
 
 
 def _require_room(depth: DepthMap, patch_shape: tuple[int, int]) -> None:

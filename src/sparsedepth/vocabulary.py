@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -38,9 +39,9 @@ Kind = Literal["depth", "disparity", "inverse depth"]
 class Profile:
     """How a file holds numbers: stored = ``scale`` * value, in a unit, with codes for unknown pixels.
 
-    ``scale`` None must be given by the user. ``invalid`` lists the stored numbers that mean unknown, besides NaN and the
-    infinities; a writer of integers uses the first. ``dtype`` is what a writer of integer files stores; "float32" = such a
-    file needs a scale. ``floats`` is the profile of float files where they differ.
+    ``scale`` None must be given by the user. ``invalid`` lists the stored numbers that mean unknown, besides NaN and
+    the infinities; a writer of integers uses the first. ``dtype`` is what integer files hold; "float32" = they need a
+    scale. ``floats`` is the profile of float files where it differs.
     """
 
     name: str
@@ -63,8 +64,8 @@ class Profile:
 class DepthImage:
     """A map with what its numbers mean: float32, NaN = unknown.
 
-    Any real array is taken: a masked array's masked pixels and infinities become NaN. ``profile`` says how the file held it,
-    so that it can be written the same way; ``assumed`` is the sentence on what was taken for granted, "" = nothing.
+    Any real array is taken: masked pixels and infinities become NaN. ``profile`` says how the file held it, so that it
+    can be written the same way; ``assumed`` is the sentence on what was taken for granted, "" = nothing.
 
     >>> DepthImage([[1, 2], [3, np.inf]], unit="mm").to("m").values
     array([[0.001, 0.002],
@@ -87,9 +88,8 @@ class DepthImage:
         if unit == self.unit:
             return self
         if self.kind != "depth" or (self.unit, unit) not in factors:
-            raise InputError(
-                f"{self.kind} in {self.unit or 'an unknown unit'} cannot become {unit!r}; only depth in m or mm converts"
-            )
+            came = f"{self.kind} in {self.unit or 'an unknown unit'}"
+            raise InputError(f"{came} cannot become {unit!r}; only depth in m or mm can; say its unit when reading")
         values = (self.values * np.float64(factors[self.unit, unit])).astype(np.float32)
         return DepthImage(values, unit, self.kind, assumed=self.assumed)
 
@@ -112,3 +112,33 @@ def _as_map(values: Any) -> DepthMap:
     if (np.isinf(depth) & known).any():
         raise InputError("the map holds values beyond the range of float32; give them in a larger unit")
     return depth if known.all() else np.where(known, depth, np.float32(np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is believed about each pixel: the one message between the layers of the model."""
+
+    mean: DepthMap
+    """NaN where nothing can be said."""
+    variance: DepthMap
+    """In squared units of the map; inf where nothing can be said."""
+
+
+class Origin(IntEnum):
+    """Where a restored pixel comes from."""
+
+    MEASURED = 0
+    CORRECTED = 1
+    """Measured, but found noisy: the value follows its surroundings."""
+    FILLED = 2
+    REFUSED = 3
+    """Unknown, and too far from anything known: it stays NaN."""
+
+
+@dataclass(frozen=True, eq=False)
+class Restoration:
+    """A restored map: the depth, its variance in squared units of the map (inf = refused), and each pixel's `Origin`."""
+
+    depth: DepthMap
+    variance: DepthMap
+    origin: NDArray[np.uint8]

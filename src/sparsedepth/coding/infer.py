@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Real
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
 from sparsedepth.coding.solver import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import Codes, Floats, InputError, Patches, Vector
+from sparsedepth.workers import cores, in_threads
 
 LARGEST = 1e100
 """Patch values beyond this are refused: fourth powers of them, and sums over pixels, must stay in float64."""
@@ -99,7 +95,7 @@ def infer(
         variance[rows] = noise.take(rows).best_variance(mine - factors.reconstruct(codes))
         value[rows] = energy(mine, atoms, codes, variance[rows], sparsity)
 
-    _in_threads(explain, [slice(i, i + block) for i in range(0, len(patches), block)], threads)
+    in_threads(explain, [slice(i, i + block) for i in range(0, len(patches), block)], threads)
     return SparseCode(solution.codes, variance, value, solution.rounds, solution.converged)
 
 
@@ -151,8 +147,8 @@ def _solve(
             values[job.rows] = found
 
     jobs = plan(patches, noise, sparsity, block)
-    _in_threads(factors.of, sorted({exponent for job in jobs for exponent in job.exponents}), threads)
-    _in_threads(code, jobs, threads)
+    in_threads(factors.of, sorted({exponent for job in jobs for exponent in job.exponents}), threads)
+    in_threads(code, jobs, threads)
     return whole
 
 
@@ -210,48 +206,10 @@ def _atoms_of(dictionary: Dictionary | Floats) -> Floats:
     return atoms
 
 
-def _in_threads(work: Callable[[Any], Any], items: Sequence[Any], threads: int) -> None:
-    """Do every item, in threads that each keep to one BLAS thread."""
-    with one_blas_thread, ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, items))
-
-
 def _sizes(n: int, block: int, threads: int | None, max_rounds: int) -> tuple[int, int]:
     """Patches a block and threads: small work is cut finer, so that every thread has some."""
-    threads = _cores() if threads is None else threads
+    threads = cores() if threads is None else threads
     for name, count in {"threads": threads, "block": block, "max_rounds": max_rounds}.items():
         if count < 1:
             raise InputError(f"{name} is {count}; it must be at least 1")
     return min(block, max(128, -(-n // threads))), threads
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _OneBlasThread:
-    """Within it, a matrix product uses the thread that calls it and no other; may be entered by many threads at once.
-
-    The limit belongs to the process, so the first one in sets it and the last one out takes it back.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._libraries: ThreadpoolController | None = None
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._libraries = self._libraries or ThreadpoolController()
-                self._limit = self._libraries.limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-one_blas_thread = _OneBlasThread()

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from sparsedepth.atomic import write_atomically
-from sparsedepth.coding.infer import SparseCode, infer, one_blas_thread
+from sparsedepth.coding.infer import SparseCode, infer
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
 from sparsedepth.dictionary import Dictionary, read_arrays
 from sparsedepth.patches import Batch, PatchPool
 from sparsedepth.vocabulary import Codes, Floats, InputError, Patches
+from sparsedepth.workers import one_blas_thread
 
 Batches = Callable[[int], Batch]
 """From a step's number to its patches."""

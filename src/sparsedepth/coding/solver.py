@@ -13,9 +13,9 @@ model's closed form at each iteration's residual.
 **Penalties.** Each patch is measured in its own unit, h = lambda / m2, so that soft thresholding is clipping at 1.
 A good m2 is lambda over a typical coefficient and a good m1 a fraction of the largest precision; a typical coefficient
 is the patch's rms up to a constant, hence m2 = 3 lambda / rms and m1 = 0.3 sqrt(sigma_0 / rms) / floor, half of it
-where the variances are fixed (docs/decisions.md has the grid behind the constants and the root). The ratio rho is rounded to a coarse
-grid, the error shared by m1 and m2, so that few factors serve patches of all contrasts; a patch's penalties depend on
-nothing but that patch.
+where the variances are fixed (docs/decisions.md has the grid behind the constants and the root). The ratio rho is
+rounded to a coarse grid, the error shared by m1 and m2, so that few factors serve patches of all contrasts; a patch's
+penalties depend on nothing but that patch.
 """
 
 from __future__ import annotations

@@ -1,0 +1,145 @@
+"""A map coded patch by patch, and what the overlapping patches say of each pixel.
+
+The patches are taken a band of rows at a time, so memory does not grow with the map beyond a few maps' worth of sums;
+a patch's codes do not depend on its band, so neither bands nor threads change a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from sparsedepth.coding.infer import infer
+from sparsedepth.coding.noise import Jeffreys, NoiseModel
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.patches import add_tiles, corners, normalise
+from sparsedepth.vocabulary import DepthMap, Floats
+from sparsedepth.workers import in_order
+
+BAND = 2048
+"""Patches coded at once by one thread."""
+SOFTENING = 1e-3
+"""Contrast, in standard deviations of the map, below which a patch is not blown up to unit variance."""
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How the patches of a map are coded."""
+
+    dictionary: Dictionary
+    noise: NoiseModel = field(default_factory=Jeffreys)
+    sparsity: float = 1.0
+    stride: int = 1
+    tolerance: float = 2e-3
+    max_rounds: int = 300
+    least_known: float = 0.0
+    """A patch with a smaller share of known pixels has no vote."""
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Averages over the patches that cover a pixel, each counting by its share of known pixels."""
+
+    count: Floats
+    """The sum of the shares; 0 = no patch with anything known covers the pixel."""
+    mean: Floats
+    """Of the patches' values; NaN without votes."""
+    spread: Floats
+    """The variance of the patches' values around their mean."""
+    floor: Floats
+    """Of the noise floors of the patches, in squared units of the map."""
+    noise: Floats
+    """Of the inferred noise variances; inf at unknown pixels."""
+    trust: Floats
+    """Of noise floor / inferred variance: 1 = as good as the floor, 0 = no weight at all; 0 at unknown pixels."""
+
+
+def vote(depth: DepthMap, coding: Coding, variance: DepthMap | None = None, *, threads: int = 1) -> Votes:
+    """Code every patch of a map of about unit variance; ``variance`` is a sensor's own, for each pixel."""
+    shape = depth.shape
+    height, width = coding.dictionary.patch_shape
+    tops, lefts = corners(shape[0], height, coding.stride), corners(shape[1], width, coding.stride)
+    sums = np.zeros((6, *shape))
+
+    def tally(band: slice) -> tuple[NDArray[np.intp], Floats]:
+        mine = tops[band]
+        rows = slice(mine[0], mine[-1] + height)
+        given = None if variance is None else variance[rows]
+        return mine, _tally(depth[rows], given, coding, mine - mine[0], lefts)
+
+    for mine, part in in_order(tally, _bands(len(tops), len(lefts)), threads):
+        sums[:, mine[0] : mine[-1] + height] += part
+    return _averages(sums, np.isfinite(depth))
+
+
+def _bands(rows: int, columns: int) -> Iterator[slice]:
+    step = max(1, BAND // columns)
+    for start in range(0, rows, step):
+        yield slice(start, min(rows, start + step))
+
+
+def _tally(
+    depth: DepthMap, variance: DepthMap | None, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np.intp]
+) -> Floats:
+    """The sums of one band: votes, values, squares, floors, and where known noise and trust."""
+    shape = coding.dictionary.patch_shape
+    pixels = shape[0] * shape[1]
+
+    def cut(values: DepthMap) -> Floats:
+        return sliding_window_view(values, shape)[np.ix_(tops, lefts)].reshape(-1, pixels)
+
+    patches = cut(depth)
+    share = np.isfinite(patches).mean(axis=1)
+    voting = np.flatnonzero((share > 0) & (share >= coding.least_known))
+    patches, share = patches[voting], share[voting]
+    given = None if variance is None else cut(variance)[voting]
+    unit = normalise(patches, SOFTENING, given)
+    scale = unit.scale[:, None]
+    noise = coding.noise if given is None else coding.noise.plus(given / scale**2)
+    code = infer(
+        unit.patches,
+        coding.dictionary,
+        noise,
+        coding.sparsity,
+        tolerance=coding.tolerance,
+        max_rounds=coding.max_rounds,
+        threads=1,
+    )
+    value = (code.codes @ coding.dictionary.atoms) * scale + unit.centre[:, None]
+    known = np.isfinite(patches)
+    floor = np.where(known, noise.floor_variance(unit.patches), 0.0)
+    typical = floor.sum(axis=1, keepdims=True) / known.sum(axis=1, keepdims=True)
+    weight = share[:, None]
+    terms = (
+        np.broadcast_to(weight, value.shape),
+        weight * value,
+        weight * value**2,
+        np.broadcast_to(weight * typical * scale**2, value.shape),
+        np.where(known, weight * code.variance * scale**2, 0),
+        np.where(known, weight * floor / code.variance, 0),
+    )
+    sums = np.zeros((len(terms), *depth.shape))
+    tiles = np.zeros((len(tops) * len(lefts), pixels))
+    for index, term in enumerate(terms):
+        tiles[voting] = term
+        add_tiles(sums[index], tiles.reshape(len(tops), len(lefts), *shape), tops, lefts)
+    return sums
+
+
+def _averages(sums: Floats, known: NDArray[np.bool_]) -> Votes:
+    count = sums[0]
+    some = np.where(count > 0, count, 1)
+    value, square, floor, noise, trust = (total / some for total in sums[1:])
+    spread = np.maximum(square - value**2, 0)
+    return Votes(
+        count=count,
+        mean=np.where(count > 0, value, np.nan),
+        spread=spread,
+        floor=floor,
+        noise=np.where(known & (count > 0), noise, np.inf),
+        trust=np.where(known, trust, 0),
+    )
