@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 from sparsedepth.vocabulary import InputError
@@ -11,7 +12,7 @@ from sparsedepth.vocabulary import InputError
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Write to a temporary neighbour, force it to disk, and rename: a reader sees the old file or the new one."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(content)

@@ -1,0 +1,27 @@
+"""Depth and disparity maps in the files that cameras and data sets write.
+
+In memory a map is float32 with NaN where nothing is known, and says its unit and kind. Headers are read before pixels:
+a file that promises more than the budget is refused before memory is taken. Nothing is unpickled. A format is an entry
+in `FORMATS`, an encoding one in `PROFILES`.
+"""
+
+from sparsedepth.files.formats import FORMATS, Format
+from sparsedepth.files.profiles import PROFILES
+from sparsedepth.files.reading import MOST_BYTES, MOST_PIXELS, read, read_array, read_map
+from sparsedepth.files.writing import write, write_array
+from sparsedepth.vocabulary import DepthImage, Profile
+
+__all__ = [
+    "FORMATS",
+    "MOST_BYTES",
+    "MOST_PIXELS",
+    "PROFILES",
+    "DepthImage",
+    "Format",
+    "Profile",
+    "read",
+    "read_array",
+    "read_map",
+    "write",
+    "write_array",
+]

@@ -1,0 +1,98 @@
+"""Stored numbers and the values they stand for, both ways."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsedepth.files.stored import Pixels
+from sparsedepth.vocabulary import DepthMap, InputError, Profile
+
+
+def decode(pixels: Pixels, profile: Profile) -> DepthMap:
+    """Values in the profile's unit as float32, NaN where the pixel holds a code, NaN or an infinity."""
+    known = np.isfinite(pixels)
+    for code in profile.invalid:
+        known &= pixels != _as_stored(code, pixels.dtype)
+    exact = pixels.dtype.itemsize <= 2 or pixels.dtype == np.float32
+    with np.errstate(over="ignore"):
+        values = (pixels.astype(np.float32 if exact else np.float64) / _scale(profile)).astype(np.float32)
+    if (known & np.isinf(values)).any():
+        raise InputError("it holds values beyond the range of float32; give a larger scale")
+    values[~known] = np.nan
+    return values
+
+
+def _scale(profile: Profile) -> float:
+    return 1.0 if profile.scale is None else profile.scale  # None has been refused at the door
+
+
+def _as_stored(code: float, dtype: np.dtype) -> float | np.generic:
+    """A code as a float file holds it: 1e10 is met as float32's nearest number."""
+    with np.errstate(over="ignore"):
+        return dtype.type(code) if dtype.kind == "f" else code
+
+
+def encode_integers(values: DepthMap, profile: Profile, dtype: np.dtype) -> Pixels:
+    """Values rounded to the nearest code; nothing is clipped, and no value becomes the code of unknown pixels.
+
+    A value that would round to such a code gets the nearest other one, so that it stays known: it moves by at most
+    one step instead of half a step.
+    """
+    top = np.iinfo(dtype).max
+    stored = values.astype(np.float64) * _scale(profile)
+    known = np.isfinite(values)
+    unit = profile.unit or "(unit unknown)"
+    if (stored[known] < 0).any():
+        raise InputError(f"the smallest value {values[known].min():g} {unit} is negative; use .tiff, or clip the map")
+    if (
+        stored[known] > top * (1 + np.finfo(np.float32).eps)
+    ).any():  # top / scale * scale, in float32, may be above top
+        largest, reach = values[known].max(), top / _scale(profile)
+        raise InputError(
+            f"the largest value {largest:g} {unit} does not fit {dtype} at scale {profile.scale:g}, which ends at "
+            f"{reach:g}; use .tiff, or a smaller scale="
+        )
+    codes = np.rint(stored)
+    for code in profile.invalid:
+        clash = known & (codes == code)
+        codes[clash] = _nearest_other(stored[clash], code, set(profile.invalid), top)
+    codes[~known] = _unknown_code(profile, dtype, int(np.count_nonzero(~known)))
+    return codes.astype(dtype)
+
+
+def _unknown_code(profile: Profile, dtype: np.dtype, n_unknown: int) -> float:
+    if n_unknown == 0:
+        return 0
+    if not profile.invalid:
+        raise InputError(f"{n_unknown} pixels are unknown and no code stands for them; give invalid=0, or use .tiff")
+    code = profile.invalid[0]
+    if not (code == int(code) and 0 <= code <= np.iinfo(dtype).max):
+        raise InputError(f"the code {code:g} for unknown pixels does not fit {dtype}; give another invalid=")
+    return code
+
+
+def _nearest_other(stored: Pixels, code: float, taken: set[float], top: int) -> Pixels:
+    below, above = code - 1, code + 1
+    while below in taken:
+        below -= 1
+    while above in taken:
+        above += 1
+    if below < 0:
+        return np.full_like(stored, above)
+    if above > top:
+        return np.full_like(stored, below)
+    return np.where(stored - below <= above - stored, below, above)
+
+
+def encode_floats(values: DepthMap, profile: Profile, unknown: float) -> Pixels:
+    """Values times the scale as float32; ``unknown`` stands for NaN, and no value may equal a code."""
+    known = np.isfinite(values)
+    with np.errstate(over="ignore"):
+        stored = (values.astype(np.float64) * _scale(profile)).astype(np.float32)
+    if np.isinf(stored[known]).any():
+        raise InputError(f"the largest value does not fit float32 at scale {profile.scale:g}; use a smaller scale=")
+    for code in profile.invalid:
+        if (stored[known] == np.float32(code)).any():
+            raise InputError(f"a known pixel holds {code:g}, the code for unknown ones; give another invalid=")
+    stored[~known] = unknown
+    return stored

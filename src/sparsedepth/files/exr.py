@@ -1,0 +1,68 @@
+"""One channel of an OpenEXR picture: Z, or the only one. Needs the extra ``sparsedepth[exr]``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsedepth.files.profiles import as_text, from_text
+from sparsedepth.files.stored import Budget, Pixels, Stored
+from sparsedepth.vocabulary import InputError, Profile
+
+ATTRIBUTE = "sparsedepth"
+
+
+def _library() -> Any:
+    try:
+        import OpenEXR
+    except ImportError:
+        raise InputError("EXR files need the package OpenEXR; install it: pip install 'sparsedepth[exr]'") from None
+    return OpenEXR
+
+
+def read(path: Path, budget: Budget) -> Stored:
+    """The pixels of the data window; all channels count against the budget, since they are all decoded."""
+    library = _library()
+    with open(path, "rb") as start:
+        magic = start.read(4)
+    if magic != b"v/1\x01":
+        raise InputError("it is no EXR file")
+    with library.File(str(path), separate_channels=True, header_only=True) as file:
+        header = file.header()  # empty once the file is closed
+        channel, says = _check_header(header, library, budget), from_text(header.get(ATTRIBUTE))
+    with library.File(str(path), separate_channels=True) as file:
+        return Stored(np.array(file.channels()[channel].pixels), says)
+
+
+def _check_header(header: dict[str, Any], library: Any, budget: Budget) -> str:
+    """The name of the channel to read, if the picture is flat and within the budget."""
+    if header.get("type") in (library.deepscanline, library.deeptile):
+        raise InputError("it is a deep picture; flatten it to one depth a pixel")
+    channels = {channel.name: channel for channel in header["channels"]}
+    names = list(channels)
+    name = "Z" if "Z" in channels else names[0]
+    if name != "Z" and len(names) != 1:
+        raise InputError(f"it has the channels {', '.join(names[:20])}; a map is the channel Z, or the only one")
+    if (channels[name].xSampling, channels[name].ySampling) != (1, 1):
+        raise InputError(f"its channel {name} leaves out pixels (sub-sampling); save it whole")
+    first, last = header["dataWindow"]
+    width, height = (int(b) - int(a) + 1 for a, b in zip(first, last, strict=True))
+    budget.allow((height, width), np.dtype(np.float32))
+    budget.allow_amount(width, height, 4 * len(names))
+    return name
+
+
+def write(pixels: Pixels, profile: Profile | None) -> bytes:
+    """Channel Z, without loss, and what its numbers mean."""
+    library = _library()
+    header = {"compression": library.ZIP_COMPRESSION, "type": library.scanlineimage}
+    if profile is not None:
+        header[ATTRIBUTE] = as_text(profile)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "map.exr"
+        with library.File(header, {"Z": np.ascontiguousarray(pixels, np.float32)}) as file:
+            file.write(str(path))
+        return path.read_bytes()

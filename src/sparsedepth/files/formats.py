@@ -1,0 +1,48 @@
+"""The table of formats: suffix -> how to read and write it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparsedepth.files import exr, netpbm, numpy_arrays, png, tiff
+from sparsedepth.files.stored import Budget, Pixels, Stored
+from sparsedepth.vocabulary import InputError, Profile
+
+
+@dataclass(frozen=True)
+class Format:
+    """How to read a file, and how to make the bytes of one; integer formats hold uint8 and uint16, others float32.
+
+    ``unknown`` is what float files hold where nothing is known; ``says_meaning`` = the file carries its profile.
+    """
+
+    read: Callable[[Path, Budget], Stored]
+    write: Callable[[Pixels, Profile | None], bytes]
+    integers: bool = False
+    unknown: float = math.nan
+    says_meaning: bool = False
+
+
+_TIFF = Format(tiff.read, tiff.write, says_meaning=True)
+
+FORMATS: dict[str, Format] = {
+    ".png": Format(png.read, png.write, integers=True, says_meaning=True),
+    ".pgm": Format(netpbm.read_pgm, netpbm.write_pgm, integers=True),
+    ".pfm": Format(netpbm.read_pfm, netpbm.write_pfm, unknown=math.inf),
+    ".tif": _TIFF,
+    ".tiff": _TIFF,
+    ".npy": Format(numpy_arrays.read_npy, numpy_arrays.write_npy),
+    ".npz": Format(numpy_arrays.read_npz, numpy_arrays.write_npz, says_meaning=True),
+    ".exr": Format(exr.read, exr.write, says_meaning=True),
+}
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name asks for."""
+    if path.suffix.lower() not in FORMATS:
+        known = ", ".join(sorted(FORMATS))
+        raise InputError(f"{path}: files ending in {path.suffix!r} are not known; use one of {known}")
+    return FORMATS[path.suffix.lower()]

@@ -1,0 +1,157 @@
+"""npy and npz arrays: header first, then as many bytes as it promised; nothing is unpickled."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import numpy as np
+import numpy.lib.format as npy
+
+from sparsedepth.files.stored import Budget, Pixels, Stored, take
+from sparsedepth.vocabulary import InputError, Profile
+
+NAMES = ("depth", "disparity", "inverse_depth", "range", "range_mm", "values", "arr_0")
+"""What the map is called in an npz file that holds other arrays too."""
+
+MOST_ARRAYS = 1000
+
+
+class Header(NamedTuple):
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+
+def read_npy(path: Path, budget: Budget) -> Stored:
+    """The array of an npy file."""
+    with open(path, "rb") as file:
+        return Stored(_array(file, budget))
+
+
+def read_npz(path: Path, budget: Budget) -> Stored:
+    """The only two-dimensional array of an npz file, or the one with a telling name."""
+    with zipfile.ZipFile(path) as archive:
+        members = _members(archive)
+        name = _map_name({name: _peek(archive, member) for name, member in members.items()})
+        return Stored(_extract(archive, members[name], budget), _meaning(archive, members), name=name)
+
+
+def read_named(path: Path, budget: Budget, name: str) -> Pixels:
+    """One array of an npz file by its name."""
+    with zipfile.ZipFile(path) as archive:
+        members = _members(archive)
+        if name not in members:
+            raise InputError(f"it has no array {name!r}; it holds {', '.join(members) or 'none'}")
+        return _extract(archive, members[name], budget)
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    found = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+    if len(found) > MOST_ARRAYS:
+        raise InputError(f"it holds {len(found)} arrays; at most {MOST_ARRAYS} are looked at")
+    return {member.filename.removesuffix(".npy"): member for member in found}
+
+
+def _open(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # the others inflate without a limit
+        raise InputError(f"its array {member.filename} is compressed in an unusual way; save it with numpy.savez")
+    return cast(BinaryIO, archive.open(member))
+
+
+def _peek(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
+    with _open(archive, member) as file:
+        return _header(file)
+
+
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget) -> Pixels:
+    with _open(archive, member) as file:
+        return _array(file, budget)
+
+
+def _map_name(headers: Mapping[str, Header]) -> str:
+    flat = [name for name, header in headers.items() if len(header.shape) == 2 and header.dtype.kind in "fiu"]
+    telling = [name for name in NAMES if name in flat]
+    if len(flat) == 1:
+        return flat[0]
+    if len(telling) == 1:
+        return telling[0]
+    held = ", ".join(f"{name} {header.dtype} {header.shape}" for name, header in list(headers.items())[:20])
+    raise InputError(
+        f"which array is the map? It holds {held or 'no arrays'}; save one two-dimensional array, or call one of them "
+        f"{', '.join(NAMES)}"
+    )
+
+
+def _meaning(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> Profile | None:
+    """What the file says of its map in small arrays: unit and kind, and where they matter scale and invalid codes."""
+    small = {name: _small(archive, members[name]) for name in ("unit", "kind", "scale", "invalid") if name in members}
+    if "unit" not in small or "kind" not in small:
+        return None
+    try:
+        unit, kind = (cast(Any, str(small[name])) for name in ("unit", "kind"))
+        scale, codes = float(small.get("scale", np.array(1.0))), np.atleast_1d(small.get("invalid", np.array([])))
+        return Profile("", unit, kind, scale, tuple(float(code) for code in codes))
+    except (InputError, TypeError, ValueError):
+        return None
+
+
+def _small(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Pixels:
+    """A text or a few numbers; empty where the array is anything else."""
+    with _open(archive, member) as file:
+        header = _header(file)
+        size = math.prod(header.shape) * header.dtype.itemsize
+        if header.dtype.kind not in "Ufiu" or size > 4096:
+            return np.array("")
+        return np.frombuffer(file.read(size), header.dtype).reshape(header.shape)
+
+
+def _header(file: BinaryIO) -> Header:
+    """The header of an array, never more than a few thousand bytes of it."""
+    start = file.read(12)
+    if start[:6] != b"\x93NUMPY" or len(start) < 12:
+        raise InputError("it is no npy array; save it with numpy.save")
+    long = start[6] > 1
+    length = int.from_bytes(start[8 : 12 if long else 10], "little")
+    if length > 10_000:
+        raise InputError(f"its header has {length} bytes; that of a map has about a hundred")
+    rest = io.BytesIO(start[8:] + file.read(length if long else length - 2))
+    return Header(*(npy.read_array_header_2_0(rest) if long else npy.read_array_header_1_0(rest)))
+
+
+def _array(file: BinaryIO, budget: Budget) -> Pixels:
+    header = _header(file)
+    budget.allow(header.shape, header.dtype)
+    height, width = header.shape
+    if header.fortran:
+        return take(file, (width, height), header.dtype).T
+    return take(file, (height, width), header.dtype)
+
+
+def write_npy(pixels: Pixels, profile: Profile | None) -> bytes:
+    """An npy file."""
+    content = io.BytesIO()
+    npy.write_array(content, np.ascontiguousarray(pixels), allow_pickle=False)
+    return content.getvalue()
+
+
+def write_npz(pixels: Pixels, profile: Profile | None, **more: Pixels) -> bytes:
+    """An npz file with the map under the name of its kind, its unit and kind as text, and more arrays beside it."""
+    arrays: dict[str, Any] = {"values": pixels}
+    if profile is not None:
+        arrays = {
+            profile.kind.replace(" ", "_"): pixels,
+            "unit": np.array(profile.unit),
+            "kind": np.array(profile.kind),
+        }
+        if profile.scale != 1:
+            arrays["scale"] = np.array(profile.scale)
+        if profile.invalid:
+            arrays["invalid"] = np.array(profile.invalid)
+    content = io.BytesIO()
+    np.savez_compressed(content, allow_pickle=False, **arrays, **more)
+    return content.getvalue()

@@ -1,0 +1,53 @@
+"""Grey PNG pictures of 8 or 16 bits, through Pillow."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from PIL.PngImagePlugin import PngImageFile, PngInfo
+
+from sparsedepth.files.profiles import as_text, from_text
+from sparsedepth.files.stored import Budget, Pixels, Stored
+from sparsedepth.vocabulary import InputError, Profile
+
+KEYWORD = "sparsedepth"
+
+
+def read(path: Path, budget: Budget) -> Stored:
+    """The pixels as they are. The header is checked first, hence Pillow's own limit on pictures is not asked."""
+    with open(path, "rb") as file:
+        _check_header(file.read(29), budget)
+    if os.path.getsize(path) > 2 * budget.bytes:
+        raise InputError(f"the file is larger than twice the budget of {budget.bytes} bytes (most_bytes)")
+    with PngImageFile(path) as picture:
+        says = from_text(picture.info.get(KEYWORD))
+        return Stored(np.asarray(picture), says)
+
+
+def _check_header(head: bytes, budget: Budget) -> None:
+    if head[:8] != b"\x89PNG\r\n\x1a\n" or head[12:16] != b"IHDR" or len(head) < 29:
+        raise InputError("it is no PNG file")
+    width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", head[16:29])
+    if colour != 0:
+        what = {2: "colour", 3: "palette", 4: "grey with alpha", 6: "colour with alpha"}.get(colour, "unknown")
+        raise InputError(f"it is a {what} picture; a map is one grey channel: find the numbers it was painted from")
+    if bits not in (8, 16):
+        raise InputError(f"it has {bits} bits a pixel; a map has 8 or 16")
+    if interlaced:
+        raise InputError("it is interlaced; save it without interlacing")
+    budget.allow((height, width), np.dtype(f"u{bits // 8}"))
+
+
+def write(pixels: Pixels, profile: Profile | None) -> bytes:
+    """A PNG file that also says what its numbers mean."""
+    text = PngInfo()
+    if profile is not None:
+        text.add_text(KEYWORD, as_text(profile))
+    content = io.BytesIO()
+    Image.fromarray(pixels).save(content, "PNG", pnginfo=text)
+    return content.getvalue()

@@ -1,0 +1,109 @@
+"""How cameras and data sets encode depth, by name; and what is assumed of a file when nobody says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparsedepth.files.stored import Stored
+from sparsedepth.vocabulary import InputError, Profile
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("mm", "mm", "depth", 1.0, (0,), "uint16"),
+        Profile("tum", "m", "depth", 5000.0, (0,), "uint16"),
+        Profile("kitti", "m", "depth", 256.0, (0,), "uint16"),
+        Profile("kitti-disparity", "px", "disparity", 256.0, (0,), "uint16"),
+        Profile("middlebury", "px", "disparity", None, (0,), "uint8"),
+        Profile("ros", "mm", "depth", 1.0, (0,), "uint16", floats=Profile("ros", "m")),
+        Profile("m", "m"),
+        Profile("px", "px", "disparity"),
+        Profile("1/m", "1/m", "inverse depth"),
+    )
+}
+"""RealSense, Kinect, ScanNet: ``mm``. TUM RGB-D: ``tum``. Middlebury before 2014: ``middlebury`` and the scene's scale.
+ROS: ``ros``, millimetres in integer files and metres in float files. Float files: ``m``, ``px``, ``1/m``."""
+
+Codes = float | Sequence[float] | None
+
+
+def profile_named(profile: str | Profile) -> Profile:
+    """The profile itself, or the one of that name."""
+    if isinstance(profile, Profile):
+        return profile
+    if profile not in PROFILES:
+        raise InputError(f"there is no profile {profile!r}; use one of {', '.join(PROFILES)}")
+    return PROFILES[profile]
+
+
+def with_options(profile: Profile, scale: float | None, invalid: Codes) -> Profile:
+    """The profile with the scale and the codes that the user gave, if any."""
+    if scale is not None:
+        profile = replace(profile, scale=float(scale))
+    if invalid is not None:
+        codes = (invalid,) if isinstance(invalid, int | float | np.number) else tuple(invalid)
+        profile = replace(profile, invalid=tuple(float(code) for code in codes))
+    if profile.scale is None:
+        raise InputError(
+            f"the profile {profile.name} needs the scale of the scene (stored value per {profile.unit}): scale="
+        )
+    return profile
+
+
+def for_dtype(profile: Profile, dtype: np.dtype) -> Profile:
+    """The profile's face for float files, or itself."""
+    return profile.floats if profile.floats is not None and dtype.kind == "f" else profile
+
+
+def assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str]:
+    """What ``auto`` takes a file to hold, and the sentence that says so; "" where the file says it itself."""
+    if stored.says is not None:
+        return stored.says, ""
+    profile = _guess(stored, suffix, scaled)
+    if stored.invalid is not None:
+        profile = replace(profile, invalid=stored.invalid)
+    unit = f"in {profile.unit}" if profile.unit else "in an unknown unit"
+    codes = " or ".join(f"{code:g}" for code in profile.invalid) or "NaN"
+    took = f"took its {stored.pixels.dtype.name} numbers as {profile.kind} {unit}, {codes} = unknown"
+    return profile, f"{took}; if that is wrong, say profile= ({', '.join(PROFILES)}), scale= or invalid="
+
+
+def _guess(stored: Stored, suffix: str, scaled: bool) -> Profile:
+    dtype = stored.pixels.dtype
+    zero = () if dtype.kind == "f" else (0.0,)
+    if suffix == ".exr":
+        return Profile("", "", invalid=(1e10,))  # what renderers write where a ray hits nothing
+    if suffix == ".pfm" or stored.name == "disparity":
+        return replace(PROFILES["px"], invalid=zero)
+    if stored.name == "inverse_depth":
+        return replace(PROFILES["1/m"], unit="", invalid=zero)
+    if stored.name.endswith("_mm"):
+        return replace(PROFILES["mm"], invalid=zero)
+    if dtype.name == "uint8":
+        return Profile("px", "px", "disparity", 1.0, (0,), "uint8")
+    if dtype.name == "uint16":
+        return replace(PROFILES["mm"], name="", unit="") if scaled else PROFILES["mm"]
+    return Profile("", "", invalid=zero)
+
+
+def as_text(profile: Profile) -> str:
+    """What a file says about itself, for formats that can carry a text."""
+    meaning = {"unit": profile.unit, "kind": profile.kind, "scale": profile.scale, "invalid": profile.invalid}
+    return json.dumps({"sparsedepth": meaning | {"name": profile.name, "dtype": profile.dtype}})
+
+
+def from_text(text: object) -> Profile | None:
+    """The profile that a file carries, or None where it carries none that makes sense."""
+    if not isinstance(text, str) or len(text) > 1000 or not text.startswith('{"sparsedepth"'):
+        return None
+    try:
+        meaning = json.loads(text)["sparsedepth"]
+        codes = tuple(float(code) for code in meaning.pop("invalid"))
+        scale = float(meaning.pop("scale"))
+        return Profile(scale=scale, invalid=codes, **meaning)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

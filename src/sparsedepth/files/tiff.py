@@ -1,0 +1,114 @@
+"""One-channel TIFF: tifffile reads the header and plain pixels; libtiff, within Pillow, opens compressed ones."""
+
+from __future__ import annotations
+
+import io
+import logging
+import zlib
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tifffile
+from PIL.TiffImagePlugin import TiffImageFile
+
+from sparsedepth.files.profiles import as_text, from_text
+from sparsedepth.files.stored import PIECE, Budget, Pixels, Stored
+from sparsedepth.vocabulary import InputError, Profile
+
+GDAL_NODATA = 42113
+ORIENTATION = 274
+DEFLATE = (8, 32946)
+MOST_PAGES = 100
+
+
+def read(path: Path, budget: Budget) -> Stored:
+    """The only full-size page, with the code for unknown pixels that GeoTIFF files declare."""
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is broken is said once, as our error
+    with tifffile.TiffFile(path) as file:
+        page = file.pages.first
+        _check_header(page, budget)
+        if any(not (other.is_reduced or other.is_mask) for other in _other_pages(file)):
+            raise InputError("it holds several pages; a map is one: save the page you mean")
+        pixels = _pixels(path, page)
+        if pixels.shape != page.shape:
+            raise InputError(f"it holds {pixels.shape} pixels but promised {page.shape}")
+        return Stored(pixels, from_text(page.description), _declared_code(page))
+
+
+def _other_pages(file: tifffile.TiffFile) -> list[tifffile.TiffPage]:
+    """The first pages after the map: overviews and masks, or maps of their own."""
+    return [page for page in islice(file.pages, 1, MOST_PAGES) if isinstance(page, tifffile.TiffPage)]
+
+
+def _check_header(page: tifffile.TiffPage, budget: Budget) -> None:
+    if page.dtype is None:
+        raise InputError(f"it has {page.bitspersample} bits a pixel; a map has 8, 16, 32 or 64")
+    if page.photometric != 1:
+        colours = getattr(page.photometric, "name", page.photometric)
+        raise InputError(f"its colours are {colours}; a map is grey with black = 0 (MINISBLACK)")
+    orientation = page.tags.get(ORIENTATION)
+    if orientation is not None and orientation.value != 1:
+        raise InputError("its orientation tag turns or flips it; save it upright")
+    budget.allow(page.shape, page.dtype)
+    if page.is_tiled:
+        budget.allow_amount(page.tilewidth, page.tilelength, page.dtype.itemsize)
+
+
+def _pixels(path: Path, page: tifffile.TiffPage) -> Pixels:
+    dtype = np.dtype(page.dtype)
+    if page.compression == 1:
+        return page.asarray()
+    if page.compression in DEFLATE and page.predictor in (1, 2):
+        _check_segments(page, dtype.itemsize)
+        return page.asarray()
+    swapped = dtype == np.float32 and page.parent.byteorder == ">"  # Pillow turns these bytes once more than libtiff
+    if dtype in (np.uint8, np.uint16, np.float32) and not swapped:
+        with TiffImageFile(path) as picture:  # opened directly: the budget that counts is ours
+            return np.asarray(picture)
+    by = getattr(page.compression, "name", page.compression)
+    raise InputError(f"its {dtype} numbers are compressed by {by} in a way that is not read; save it by plain deflate")
+
+
+def _check_segments(page: tifffile.TiffPage, itemsize: int) -> None:
+    """Refuse a compressed segment that inflates to more than it may hold; otherwise it would all be taken to memory."""
+    rows = page.tilelength if page.is_tiled else min(page.rowsperstrip, page.imagelength)
+    columns = page.tilewidth if page.is_tiled else page.imagewidth
+    allowed = rows * columns * itemsize
+    for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
+        page.parent.filehandle.seek(offset)
+        inflate, left = zlib.decompressobj(), page.parent.filehandle.read(count)
+        size = 0
+        while left and not inflate.eof:
+            size += len(inflate.decompress(left, PIECE))
+            left = inflate.unconsumed_tail
+            if size > allowed:
+                raise InputError(f"a compressed part of it holds more than the {allowed} bytes it may; it is broken")
+
+
+def _declared_code(page: tifffile.TiffPage) -> tuple[float, ...] | None:
+    tag = page.tags.get(GDAL_NODATA)
+    try:
+        return None if tag is None else (float(str(tag.value).strip("\0 ")),)
+    except ValueError:
+        return None
+
+
+def write(pixels: Pixels, profile: Profile | None) -> bytes:
+    """Deflated float32 TIFF that says what its numbers mean; a code for unknown pixels is declared as GeoTIFF does."""
+    tags: list[Any] = []
+    if profile is not None and profile.invalid:
+        tags.append((GDAL_NODATA, "s", 0, f"{profile.invalid[0]:.9g}", True))
+    content = io.BytesIO()
+    tifffile.imwrite(
+        content,
+        pixels,
+        photometric="minisblack",
+        compression="zlib",
+        description=None if profile is None else as_text(profile),
+        metadata=None,
+        extratags=tags,
+        software=False,
+    )
+    return content.getvalue()

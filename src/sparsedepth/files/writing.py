@@ -1,0 +1,144 @@
+"""From a map to a file that holds what it says: nothing overflows, no unit changes unasked, and it appears whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparsedepth.atomic import write_atomically
+from sparsedepth.files import numpy_arrays
+from sparsedepth.files.encoding import encode_floats, encode_integers
+from sparsedepth.files.formats import Format, format_of
+from sparsedepth.files.profiles import Codes, for_dtype, profile_named, with_options
+from sparsedepth.files.stored import Pixels
+from sparsedepth.vocabulary import DepthImage, InputError, Profile
+
+
+def write(
+    path: str | Path,
+    image: DepthImage | ArrayLike,
+    *,
+    profile: str | Profile | None = None,
+    scale: float | None = None,
+    invalid: Codes = None,
+    variance: ArrayLike | None = None,
+    origin: ArrayLike | None = None,
+) -> None:
+    """Write a map; integer files round to the nearest code, float files hold float32.
+
+    Without a profile an integer file is encoded as the image was read, and a float file holds its values as they are.
+    With one, metres and millimetres convert as it asks, and a plain array is taken to be in its unit. Where a value
+    would round to the code for unknown pixels, the nearest other code is written. ``variance`` and ``origin`` go beside
+    the map, in npz.
+    """
+    path = Path(path)
+    file_format = format_of(path)
+    try:
+        image, encoding = _encoding(image, file_format, profile, scale, invalid)
+        pixels = _pixels(image, encoding, file_format, coded=invalid is not None)
+        beside = _beside(image, path, variance=variance, origin=origin)
+        if beside:
+            content = numpy_arrays.write_npz(pixels, encoding, **beside)
+        else:
+            content = file_format.write(pixels, encoding)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    write_atomically(path, content)
+
+
+def write_array(path: str | Path, array: ArrayLike) -> None:
+    """Write numbers that are no depth, as they are: a variance to a float file (inf stays inf), origins to a PNG."""
+    path = Path(path)
+    file_format = format_of(path)
+    numbers = np.asarray(array)
+    wanted = ("uint8", "uint16") if file_format.integers else ("float32",)
+    if not file_format.integers and numbers.dtype.kind == "f":
+        numbers = _as_float32(numbers, path)
+    elif path.suffix.lower() in (".npy", ".npz") and numbers.dtype.name in ("uint8", "uint16"):
+        wanted = (numbers.dtype.name,)
+    if numbers.ndim != 2 or numbers.size == 0 or numbers.dtype.name not in wanted:
+        came = f"{numbers.dtype} of shape {numbers.shape}"
+        raise InputError(
+            f"{path} holds {' or '.join(wanted)} in 2-D and {came} came; convert it, or use another suffix"
+        )
+    write_atomically(path, file_format.write(numbers, None))
+
+
+def _as_float32(numbers: Pixels, path: Path) -> Pixels:
+    with np.errstate(over="ignore"):
+        short = numbers.astype(np.float32)
+    if (np.isinf(short) & np.isfinite(numbers)).any():
+        raise InputError(f"{path} holds float32 and the numbers are beyond its range; scale them")
+    return short
+
+
+def _encoding(
+    image: DepthImage | ArrayLike,
+    file_format: Format,
+    profile: str | Profile | None,
+    scale: float | None,
+    invalid: Codes,
+) -> tuple[DepthImage, Profile]:
+    """The image in the unit to be written, and how."""
+    if profile is None:
+        image = image if isinstance(image, DepthImage) else DepthImage(np.ma.asarray(image))
+        return image, with_options(_as_it_came(image, file_format, scale), scale, invalid)
+    chosen = for_dtype(profile_named(profile), np.dtype(np.uint16 if file_format.integers else np.float32))
+    if not isinstance(image, DepthImage):
+        image = DepthImage(np.ma.asarray(image), chosen.unit, chosen.kind)
+    if image.kind != chosen.kind:
+        raise InputError(
+            f"the map is {image.kind} and the profile {chosen.name} is for {chosen.kind}; convert it first"
+        )
+    if scale is None and chosen.scale is None and image.profile is not None and image.profile.name == chosen.name:
+        scale = image.profile.scale
+    chosen = with_options(chosen, scale, invalid)
+    if file_format.integers:
+        chosen = _for_integers(chosen, scale, invalid)
+    return image.to(chosen.unit), chosen
+
+
+def _as_it_came(image: DepthImage, file_format: Format, scale: float | None) -> Profile:
+    plain = Profile("", image.unit, image.kind)
+    if not file_format.integers:
+        return plain
+    came = image.profile
+    if came is not None and came.dtype != "float32" and (came.unit, came.kind) == (image.unit, image.kind):
+        return came
+    return _for_integers(plain, scale, None)
+
+
+def _for_integers(profile: Profile, scale: float | None, invalid: Codes) -> Profile:
+    """The profile itself, or with a scale that the user gave, 16 bits and 0 for unknown pixels."""
+    if profile.dtype != "float32":
+        return profile
+    if scale is None:
+        raise InputError(
+            f"integer files round {profile.kind} in {profile.unit or 'an unknown unit'} to whole numbers; say how: "
+            "profile='mm', 'tum', 'kitti' or 'kitti-disparity', or scale= (stored number per unit); or use .tiff"
+        )
+    return replace(profile, dtype="uint16", invalid=profile.invalid if invalid is not None else (0.0,))
+
+
+def _pixels(image: DepthImage, encoding: Profile, file_format: Format, *, coded: bool) -> Pixels:
+    if file_format.integers:
+        return encode_integers(image.values, encoding, np.dtype(encoding.dtype))
+    unknown = encoding.invalid[0] if coded and encoding.invalid else file_format.unknown
+    return encode_floats(image.values, encoding, unknown)
+
+
+def _beside(image: DepthImage, path: Path, **arrays: ArrayLike | None) -> dict[str, Pixels]:
+    """The arrays that go to an npz file beside the map, each a number a pixel."""
+    given: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    if given and path.suffix.lower() != ".npz":
+        raise InputError(
+            f"only .npz holds {' and '.join(given)} beside the map; use write_array for a file of their own"
+        )
+    for name, array in given.items():
+        if array.shape != image.values.shape or array.dtype.kind not in "fiu":
+            raise InputError(f"{name} is {array.dtype} of shape {array.shape}; the map has shape {image.values.shape}")
+    return given
