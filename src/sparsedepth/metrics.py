@@ -1,0 +1,252 @@
+"""How good a map is, how honest its variance is, and the best that a competitor could do with its parameter.
+
+Pixels whose truth is NaN never count. A NaN in the estimate where the truth is known is an error, unless
+``missing="ignore"`` leaves those pixels out; where pixels are counted, ``missing="bad"`` counts them as bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Vector
+
+Missing = Literal["raise", "ignore"]
+MissingPixel = Literal["raise", "ignore", "bad"]
+
+
+def psnr(estimate: ArrayLike, truth: ArrayLike, peak: float | None = None, *, missing: Missing = "raise") -> float:
+    """Peak signal-to-noise ratio in decibels; infinite where nothing differs.
+
+    ``peak`` is the range of the truth unless given, so units do not matter.
+
+    >>> psnr([[0.0, 1.0]], [[0.0, 1.1]]) > 20
+    True
+    """
+    if peak is None:
+        known = _known(truth)
+        peak = float(known.max() - known.min())
+    if not peak > 0:
+        raise InputError(f"the peak is {peak!r}, as of a flat map; give one that means something, in the map's units")
+    error = rmse(estimate, truth, missing=missing)
+    return float(20 * np.log10(peak / error)) if error > 0 else float("inf")
+
+
+def rmse(estimate: ArrayLike, truth: ArrayLike, *, missing: Missing = "raise") -> float:
+    """Root of the mean squared error, in units of the map."""
+    return float(np.sqrt(np.mean(_errors(estimate, truth, missing) ** 2)))
+
+
+def mae(estimate: ArrayLike, truth: ArrayLike, *, missing: Missing = "raise") -> float:
+    """Mean absolute error, in units of the map."""
+    return float(np.abs(_errors(estimate, truth, missing)).mean())
+
+
+def bad_pixels(estimate: ArrayLike, truth: ArrayLike, threshold: float, *, missing: MissingPixel = "raise") -> float:
+    """The share of pixels that are more than ``threshold`` wrong, in units of the map."""
+    return float(_bad(_errors(estimate, truth, missing), threshold).mean())
+
+
+@dataclass(frozen=True)
+class FixedAndBroken:
+    """What a change did, in shares of the pixels whose truth is known: bad after = bad before - fixed + broken."""
+
+    bad_before: float
+    bad_after: float
+    fixed: float
+    broken: float
+
+
+def fixed_and_broken(
+    before: ArrayLike, after: ArrayLike, truth: ArrayLike, threshold: float, *, missing: MissingPixel = "raise"
+) -> FixedAndBroken:
+    """Which share of the pixels became good, and which became bad: an average hides one behind the other."""
+    if missing == "ignore":
+        unknown = np.isnan(_real(before)) | np.isnan(_real(after))
+        truth = np.where(unknown, np.nan, _real(truth))
+    was, is_now = (_bad(_errors(estimate, truth, missing), threshold) for estimate in (before, after))
+    return FixedAndBroken(
+        float(was.mean()), float(is_now.mean()), float((was & ~is_now).mean()), float((~was & is_now).mean())
+    )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Errors against the variances that were promised, in bins from the most to the least reliable pixels."""
+
+    ratio: Vector
+    """The mean of squared error / variance in each bin: 1 = honest, above = too sure."""
+    variance: Vector
+    """The mean of the promised variances in each bin."""
+    squared_error: Vector
+    count: NDArray[np.int_]
+
+    @property
+    def overall(self) -> float:
+        """The mean of squared error / variance over all pixels."""
+        return float((self.ratio * self.count).sum() / self.count.sum())
+
+
+def calibration(error: ArrayLike, variance: ArrayLike, bins: int = 10) -> Calibration:
+    """Compare squared errors with variances, in bins of about equally many pixels.
+
+    Equal variances share a bin, so there are fewer bins where many are equal. Pixels whose error is NaN or whose
+    variance is NaN or infinite promise nothing and do not count.
+    """
+    squared, promised = _promises(error, variance)
+    if (promised <= 0).any():
+        raise InputError(f"{int((promised <= 0).sum())} variances are not positive; no error can be held against them")
+    if bins < 1:
+        raise InputError(f"bins is {bins}; it must be at least 1")
+    edges = np.unique(np.quantile(promised, np.arange(1, bins) / bins, method="inverted_cdf"))
+    which = np.searchsorted(edges, promised, side="left")
+    count = np.bincount(which, minlength=len(edges) + 1)
+    filled = count > 0
+    ratio, mean_variance, mean_squared = (
+        np.bincount(which, values, minlength=len(count))[filled] / count[filled]
+        for values in (squared / promised, promised, squared)
+    )
+    return Calibration(ratio, mean_variance, mean_squared, count[filled])
+
+
+@dataclass(frozen=True)
+class Sparsification:
+    """The error of what is left as the least reliable pixels are left out, over the error of the whole."""
+
+    share: Vector
+    """How many pixels are left out, 0 up to but not 1."""
+    by_variance: Vector
+    by_error: Vector
+    """The best that any order of pixels can do."""
+    area: float
+    """Between the two curves (AUSE): 0 = the variance orders pixels as their true errors do."""
+
+
+def sparsification(error: ArrayLike, variance: ArrayLike, steps: int = 100) -> Sparsification:
+    """Leave out the pixels of largest variance, ever more of them, and see how fast the RMSE of the rest falls.
+
+    Equal variances leave in random order: the curve is the mean over all orders of the squared error. Pixels whose
+    error or variance is NaN do not count; an infinite variance leaves first.
+    """
+    squared, promised = _promises(error, variance, keep_infinite=True)
+    share = np.arange(steps) / steps
+    left = len(squared) - np.floor(share * len(squared)).astype(int)
+    by_variance, by_error = (_rest(squared, order, left) for order in (promised, squared))
+    area = float(np.trapezoid(by_variance - by_error, share))
+    return Sparsification(share, by_variance, by_error, area)
+
+
+def average_precision(score: ArrayLike, is_outlier: ArrayLike) -> float:
+    """The area under the curve of precision against recall, if pixels are called outliers from the largest score down.
+
+    Pixels of equal score are called together. An uninformative score earns the share of outliers.
+    """
+    score, is_outlier = _real(score).ravel(), np.asarray(is_outlier).ravel()
+    if score.shape != is_outlier.shape or is_outlier.dtype != bool:
+        raise InputError(
+            f"{score.size} scores came with {is_outlier.size} marks of {is_outlier.dtype}; give one bool a score"
+        )
+    if np.isnan(score).any() or not is_outlier.any():
+        raise InputError("average precision needs a score for every pixel and at least one true outlier")
+    order = np.argsort(-score, kind="stable")
+    last_of_ties = np.append(np.diff(score[order]) != 0, True)
+    hits = is_outlier[order].cumsum()[last_of_ties]
+    called = np.flatnonzero(last_of_ties) + 1
+    return float((np.diff(hits, prepend=0) * hits / called).sum() / hits[-1])
+
+
+@dataclass(frozen=True)
+class Best:
+    """What a method gives at its best parameter."""
+
+    result: DepthMap
+    parameter: float
+    score: float
+    at_end: bool
+    """Whether the parameter is the first or the last of the grid, so that a wider grid might do better."""
+
+
+def oracle(
+    method: Callable[[DepthMap, Any], DepthMap],
+    grid: Iterable[Any],
+    noisy: DepthMap,
+    truth: DepthMap,
+    score: Callable[[DepthMap, DepthMap], float] = psnr,
+) -> Best:
+    """The result of ``method(noisy, parameter)`` that comes nearest to the truth: a bound on what tuning can give.
+
+    The largest score wins, the earlier parameter on a tie.
+    """
+    parameters = list(grid)
+    if not parameters:
+        raise InputError("the grid holds no parameter to try")
+    results = [method(noisy, parameter) for parameter in parameters]
+    scores = [score(result, truth) for result in results]
+    best = int(np.argmax(scores))
+    return Best(results[best], parameters[best], scores[best], best in (0, len(parameters) - 1))
+
+
+def _real(values: ArrayLike) -> Floats:
+    return np.asarray(values, np.float64)
+
+
+def _known(truth: ArrayLike) -> Vector:
+    values = _real(truth)
+    known = values[~np.isnan(values)]
+    if not known.size:
+        raise InputError("the truth is unknown at every pixel; there is nothing to compare with")
+    return known
+
+
+def _errors(estimate: ArrayLike, truth: ArrayLike, missing: MissingPixel) -> Vector:
+    """Estimate less truth where the truth is known; infinite where missing pixels are bad."""
+    estimate, truth = _real(estimate), _real(truth)
+    if estimate.shape != truth.shape:
+        raise InputError(f"the estimate has shape {estimate.shape} but the truth {truth.shape}; compare like with like")
+    if missing not in ("raise", "ignore", "bad"):
+        raise InputError(f"missing={missing!r}; choose 'raise', 'ignore' or, where pixels are counted, 'bad'")
+    _known(truth)
+    known = ~np.isnan(truth)
+    error = estimate[known] - truth[known]
+    absent = np.isnan(error)
+    if not absent.any():
+        return error
+    if missing == "bad":
+        return np.where(absent, np.inf, error)
+    if missing == "raise" or absent.all():
+        raise InputError(
+            f"{int(absent.sum())} of {error.size} pixels whose truth is known are NaN in the estimate; "
+            "fill them, or pass missing='ignore' to leave them out"
+        )
+    return error[~absent]
+
+
+def _bad(error: Vector, threshold: float) -> NDArray[np.bool_]:
+    if not threshold >= 0:
+        raise InputError(f"the threshold is {threshold!r}; it must be zero or more, in units of the map")
+    return np.abs(error) > threshold
+
+
+def _promises(error: ArrayLike, variance: ArrayLike, *, keep_infinite: bool = False) -> tuple[Vector, Vector]:
+    """Squared errors and variances of the pixels that have both."""
+    error, variance = _real(error), _real(variance)
+    if error.shape != variance.shape:
+        raise InputError(f"errors of shape {error.shape} came with variances of shape {variance.shape}")
+    both = ~np.isnan(error) & ~np.isnan(variance) & (keep_infinite | np.isfinite(variance))
+    if not both.any():
+        raise InputError("no pixel has both an error and a variance; there is nothing to compare")
+    return error[both] ** 2, variance[both]
+
+
+def _rest(squared: Vector, order: Vector, left: NDArray[np.int_]) -> Vector:
+    """RMSE of the pixels that come first in an order, for each number of them, over the RMSE of all."""
+    _, group = np.unique(order, return_inverse=True)
+    expected = (np.bincount(group, squared) / np.bincount(group))[group]
+    total = expected[np.argsort(order, kind="stable")].cumsum()
+    if total[-1] == 0:
+        return np.zeros(len(left))
+    return np.sqrt(total[left - 1] / left / (total[-1] / len(squared)))
