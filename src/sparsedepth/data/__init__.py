@@ -14,3 +14,17 @@ def data_folder() -> Path:
             "set SPARSEDEPTH_DATA to the folder that holds the data sets (middlebury2005, middlebury2006, ...)"
         )
     return Path(name)
+
+
+def data_set(*names: str) -> Path:
+    """The folder of one data set, or an error that says where it was looked for."""
+    folder = data_folder().joinpath(*names)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {'/'.join(names)} in {data_folder()}; put the data set there")
+    return folder
+
+
+def require_choice(what: str, name: object, choices: tuple[object, ...]) -> None:
+    """Refuse a name that is not one of the choices."""
+    if name not in choices:
+        raise InputError(f"there is no {what} {name!r}; choose one of {', '.join(map(str, choices))}")
