@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -31,10 +33,20 @@ def read(path: Path, budget: Budget) -> Stored:
     if magic != b"v/1\x01":
         raise InputError("it is no EXR file")
     with library.File(str(path), separate_channels=True, header_only=True) as file:
+        if len(file.parts) != 1:
+            raise InputError(f"it has {len(file.parts)} parts; a map is one: save the part you mean")
         header = file.header()  # empty once the file is closed
         channel, says = _check_header(header, library, budget), from_text(header.get(ATTRIBUTE))
-    with library.File(str(path), separate_channels=True) as file:
-        return Stored(np.array(file.channels()[channel].pixels), says)
+    return Stored(_pixels(path, channel, library), says)
+
+
+def _pixels(path: Path, channel: str, library: Any) -> Pixels:
+    """The pixels of a channel; the library prints what it could not decode, and goes on."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), library.File(str(path), separate_channels=True) as file:
+        if printed.getvalue():
+            raise InputError("its pixels cannot be decoded; copy it again")
+        return np.array(file.channels()[channel].pixels)
 
 
 def _check_header(header: dict[str, Any], library: Any, budget: Budget) -> str:
