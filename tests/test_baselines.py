@@ -10,7 +10,6 @@ import pywt
 from scipy.interpolate import griddata
 from scipy.ndimage import median_filter
 
-from sparsedepth import baselines
 from sparsedepth.baselines import (
     DENOISERS,
     INPAINTERS,
@@ -24,6 +23,7 @@ from sparsedepth.baselines import (
     tv_l1,
     tv_l2,
     wavelet_frame,
+    windows,
 )
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.metrics import oracle, psnr
@@ -204,7 +204,7 @@ def test_the_median_is_the_median():
 @pytest.mark.parametrize("restore", [median, lambda d: switching_median(d, 0.1), lambda d: nl_means_median(d, 0.3)])
 def test_strips_equal_the_whole(restore, monkeypatch):
     whole = restore(scene())
-    monkeypatch.setattr(baselines, "STRIP_VALUES", 1)
+    monkeypatch.setattr(windows, "STRIP_VALUES", 1)
     np.testing.assert_allclose(restore(scene()), whole, rtol=1e-12)
 
 
@@ -291,6 +291,13 @@ def test_the_grids_reach_from_nothing_to_too_much(competitor):
     assert best.score > psnr(noisy, clean) + (0 if competitor == "bilateral" else 1)
     assert list(method.grid) == sorted(set(method.grid))
     assert len(inspect.signature(method.restore).parameters) >= 2
+
+
+@pytest.mark.parametrize("depth", [np.ones((4, 5)), np.full((4, 5), np.nan)], ids=["flat", "unknown"])
+def test_every_parameter_of_a_grid_can_be_tried_on_any_map(depth):
+    for method in DENOISERS.values():
+        for parameter in method.parameters(depth):
+            np.testing.assert_allclose(method.restore(depth, parameter), depth)
 
 
 def test_the_wavelet_frame_is_that_of_the_stationary_transform():

@@ -1,0 +1,57 @@
+"""Competitors that fill what is missing and leave what is known alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import LinearNDInterpolator
+from scipy.ndimage import binary_dilation
+from skimage.restoration import inpaint_biharmonic
+from threadpoolctl import threadpool_limits
+
+from sparsedepth.baselines.maps import finished, map_of, nearest_filled
+from sparsedepth.vocabulary import DepthMap, InputError
+
+
+def biharmonic(depth: ArrayLike) -> DepthMap:
+    """Fill what is missing with the surface of least bending (biharmonic equation), within the range of the known."""
+    values = map_of(depth)
+    missing = _missing_among_known(values)
+    if not missing.any():
+        return values.copy()
+    return finished(values, inpaint_biharmonic(nearest_filled(values), missing), fills=True)
+
+
+def linear(depth: ArrayLike) -> DepthMap:
+    """Fill what is missing with flat triangles between known pixels (Delaunay), outside their hull with the nearest."""
+    values = map_of(depth)
+    missing = _missing_among_known(values)
+    filled = nearest_filled(values)
+    if not missing.any():
+        return values.copy()
+    if 1 in values.shape:
+        at = np.arange(values.size)
+        return np.interp(at, at[~missing.ravel()], values[~missing]).astype(values.dtype).reshape(values.shape)
+    # The circle around a Delaunay triangle holds no known pixel. One that covers a missing pixel is so large that it
+    # holds a neighbour of each of its corners, which therefore is missing: only pixels beside holes can be corners.
+    near = np.asarray(binary_dilation(missing, np.ones((3, 3))), bool)
+    beside = np.argwhere(near & ~missing)
+    if not _on_one_line(beside):
+        with threadpool_limits(1, user_api="blas"):  # a system of two equations a triangle: threads only wait there
+            inside = LinearNDInterpolator(beside, filled[tuple(beside.T)])(np.argwhere(missing))
+        filled[missing] = np.where(np.isnan(inside), filled[missing], inside)
+    return finished(values, filled, fills=True)
+
+
+def _on_one_line(points: NDArray[np.int_]) -> bool:
+    """Whether integer points (n, 2) are collinear; two points always are."""
+    away = points - points[0]
+    far = away[np.abs(away).sum(axis=1).argmax()]
+    return not (away[:, 0] * far[1] - away[:, 1] * far[0]).any()
+
+
+def _missing_among_known(values: DepthMap) -> NDArray[np.bool_]:
+    missing = np.isnan(values)
+    if missing.all():
+        raise InputError("no pixel of the map is known; there is nothing to fill from")
+    return missing

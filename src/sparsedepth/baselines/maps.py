@@ -1,0 +1,45 @@
+"""At the door of every competitor: a float map comes in, and the same type with the same holes goes out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.ndimage import distance_transform_edt
+
+from sparsedepth.vocabulary import DepthMap, Floats, InputError
+
+
+def map_of(depth: ArrayLike) -> DepthMap:
+    """A map as float32 if it came so, otherwise float64: integers keep their values."""
+    values = np.asarray(depth)
+    if values.ndim != 2 or values.size == 0 or values.dtype.kind not in "fiu":
+        raise InputError(
+            f"{values.dtype} of shape {values.shape} came; a map is (height, width) real numbers, NaN = missing"
+        )
+    values = values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=False)
+    if np.isinf(values).any():
+        raise InputError(f"{int(np.isinf(values).sum())} pixels are infinite; mark unknown pixels with NaN")
+    return values
+
+
+def radius_of(what: str, side: int) -> int:
+    if side < 1 or side % 2 == 0:
+        raise InputError(f"{what} is {side!r}; it must be an odd number of pixels")
+    return side // 2
+
+
+def require_at_least_zero(what: str, value: float) -> None:
+    if not value >= 0:
+        raise InputError(f"{what} is {value!r}; it must be zero or more")
+
+
+def finished(values: DepthMap, result: Floats, *, fills: bool = False) -> DepthMap:
+    """The result in the type that came; NaN where NaN came, or the known pixels untouched where holes are filled."""
+    kept = np.where(np.isnan(values), result, values) if fills else np.where(np.isnan(values), np.nan, result)
+    return kept.astype(values.dtype)
+
+
+def nearest_filled(values: DepthMap) -> Floats:
+    missing = np.isnan(values)
+    nearest = np.asarray(distance_transform_edt(missing, return_distances=False, return_indices=True))
+    return values[nearest[0], nearest[1]].astype(np.float64)

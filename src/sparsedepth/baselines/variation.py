@@ -1,0 +1,70 @@
+"""Total variation with a squared and with an absolute data term."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from skimage.restoration import denoise_tv_chambolle
+
+from sparsedepth.baselines.maps import finished, map_of, nearest_filled, require_at_least_zero
+from sparsedepth.vocabulary import DepthMap, Floats
+
+
+def tv_l2(depth: ArrayLike, weight: float) -> DepthMap:
+    """Total variation with a squared data term (Rudin-Osher-Fatemi, Chambolle's algorithm).
+
+    Minimises sum |gradient| + sum of squared changes / (2 weight): weight is in units of the map, 0 changes nothing.
+    Holes take the value of the nearest known pixel meanwhile.
+    """
+    require_at_least_zero("the weight", weight)
+    if weight == 0:
+        return map_of(depth).copy()
+    return _on_filled(depth, lambda f: denoise_tv_chambolle(f, weight=weight, eps=1e-5, max_num_iter=1000))
+
+
+def tv_l1(depth: ArrayLike, weight: float, iterations: int = 300) -> DepthMap:
+    """Total variation with an absolute data term, by Chambolle and Pock's primal-dual steps.
+
+    Minimises sum |gradient| + weight * sum |change| over the known pixels. Both sums are in units of the map, so
+    ``weight`` needs none: discs of less than about 2 / weight pixels in radius vanish, whatever their height. A weight
+    of 4 or more changes nothing.
+    """
+    require_at_least_zero("the weight", weight)
+    return _on_filled(depth, lambda f: _total_variation_l1(f, weight * ~np.isnan(map_of(depth)), iterations))
+
+
+def _on_filled(depth: ArrayLike, smooth: Callable[[Floats], Floats]) -> DepthMap:
+    """Apply a filter that knows no NaN, on holes filled by their nearest known pixels; they are NaN again after."""
+    values = map_of(depth)
+    if np.isnan(values).all():
+        return values.copy()
+    return finished(values, smooth(nearest_filled(values)))
+
+
+def _total_variation_l1(f: Floats, weight: Floats, iterations: int) -> Floats:
+    """Chambolle-Pock: dual ascent on the gradient, then shrinkage of the change towards 0 at each pixel."""
+    spread = float(f.std())
+    if spread == 0:
+        return f
+    # The product of both steps may be at most 1 / 8 = 1 / |gradient|^2. Changes are in units of the map and the dual
+    # has none, so their ratio carries the unit; 3 brings the energy of Middlebury maps lowest within 300 steps.
+    ascent, descent = 3 / spread / math.sqrt(8), spread / 3 / math.sqrt(8)
+    u, ahead = f.copy(), f.copy()
+    p, q = np.zeros_like(f), np.zeros_like(f)
+    for _ in range(iterations):
+        p[:-1] += ascent * np.diff(ahead, axis=0)
+        q[:, :-1] += ascent * np.diff(ahead, axis=1)
+        length = np.maximum(1, np.hypot(p, q))
+        p /= length
+        q /= length
+        down = u + descent * (p + q)
+        down[1:] -= descent * p[:-1]
+        down[:, 1:] -= descent * q[:, :-1]
+        change = down - f
+        new = f + np.sign(change) * np.maximum(np.abs(change) - descent * weight, 0)
+        ahead = 2 * new - u
+        u = new
+    return u
