@@ -179,6 +179,8 @@ def test_unknown_pixels_need_a_code_that_fits(tmp_path):
         write(tmp_path / "x.png", DEPTH, profile=bare)
     with pytest.raises(InputError, match="code -1 for unknown pixels does not fit uint16"):
         write(tmp_path / "x.png", DEPTH, profile="mm", invalid=-1)
+    with pytest.raises(InputError, match="code nan for unknown pixels does not fit uint16"):
+        write(tmp_path / "x.png", DEPTH, profile="mm", invalid=NAN)
     write(tmp_path / "x.png", DEPTH, profile="mm", invalid=65535)
     assert read_array(tmp_path / "x.png")[0, 2] == 65535
     assert np.isnan(read(tmp_path / "x.png").values[0, 2])
@@ -434,6 +436,8 @@ def test_geotiff_codes_and_overviews(tmp_path):
     np.testing.assert_array_equal(read(path).values, DEPTH)
     np.testing.assert_array_equal(read_map(path), DEPTH)
     assert "-9999 = unknown" in read(path).assumed
+    np.testing.assert_array_equal(read(path, "m").values, DEPTH)
+    assert read(path, "m", invalid=()).values[0, 2] == -9999
     tifffile.imwrite(path, np.ones((3, 4, 5), np.float32), photometric="minisblack")
     with pytest.raises(InputError, match="several pages"):
         read(path)
@@ -513,5 +517,8 @@ def test_unknown_names_missing_file_and_bad_scale(tmp_path):
         read_map(tmp_path / "x.npy", scale=0)
     with pytest.raises(InputError, match="no profile 'kinect'; use one of mm, tum"):
         read(tmp_path / "x.npy", "kinect")
+    for codes in ("none", [1, [2]], {}):
+        with pytest.raises(InputError, match="give a number or several"):
+            read(tmp_path / "x.npy", "m", invalid=codes)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=r"only \.npz files do"):
         read_array(tmp_path / "x.npy", name="depth")

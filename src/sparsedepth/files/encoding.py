@@ -66,7 +66,7 @@ def _unknown_code(profile: Profile, dtype: np.dtype, n_unknown: int) -> float:
     if not profile.invalid:
         raise InputError(f"{n_unknown} pixels are unknown and no code stands for them; give invalid=0, or use .tiff")
     code = profile.invalid[0]
-    if not (code == int(code) and 0 <= code <= np.iinfo(dtype).max):
+    if not (float(code).is_integer() and 0 <= code <= np.iinfo(dtype).max):
         raise InputError(f"the code {code:g} for unknown pixels does not fit {dtype}; give another invalid=")
     return code
 

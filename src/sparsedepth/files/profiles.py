@@ -45,8 +45,7 @@ def with_options(profile: Profile, scale: float | None, invalid: Codes) -> Profi
     if scale is not None:
         profile = replace(profile, scale=float(scale))
     if invalid is not None:
-        codes = (invalid,) if isinstance(invalid, int | float | np.number) else tuple(invalid)
-        profile = replace(profile, invalid=tuple(float(code) for code in codes))
+        profile = replace(profile, invalid=_numbers(invalid))
     if profile.scale is None:
         raise InputError(
             f"the profile {profile.name} needs the scale of the scene (stored value per {profile.unit}): scale="
@@ -54,9 +53,23 @@ def with_options(profile: Profile, scale: float | None, invalid: Codes) -> Profi
     return profile
 
 
+def _numbers(codes: Codes) -> tuple[float, ...]:
+    try:
+        return tuple(np.asarray(codes, dtype=np.float64).ravel().tolist())
+    except (TypeError, ValueError):
+        raise InputError(f"invalid is {codes!r}; give a number or several, as they stand in the file") from None
+
+
 def for_dtype(profile: Profile, dtype: np.dtype) -> Profile:
     """The profile's face for float files, or itself."""
     return profile.floats if profile.floats is not None and dtype.kind == "f" else profile
+
+
+def for_file(profile: Profile, stored: Stored) -> Profile:
+    """The profile that the user named, with the codes that the file declares besides its own."""
+    profile = for_dtype(profile, stored.pixels.dtype)
+    declared = stored.says.invalid if stored.says is not None else stored.invalid or ()
+    return replace(profile, invalid=declared + tuple(code for code in profile.invalid if code not in declared))
 
 
 def assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str]:

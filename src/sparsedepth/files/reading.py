@@ -10,7 +10,7 @@ from typing import TypeVar
 from sparsedepth.files import numpy_arrays
 from sparsedepth.files.encoding import decode
 from sparsedepth.files.formats import format_of
-from sparsedepth.files.profiles import Codes, assumption, for_dtype, profile_named, with_options
+from sparsedepth.files.profiles import Codes, assumption, for_file, profile_named, with_options
 from sparsedepth.files.stored import Budget, Pixels, Stored
 from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Profile
 
@@ -32,7 +32,7 @@ def read(
     """A map with its unit and kind; ``assumed`` says what "auto" took for granted.
 
     ``scale`` (stored number per unit) and ``invalid`` (stored numbers that mean unknown, one or several) replace those
-    of the profile. NaN and the infinities are always unknown.
+    of the profile and of the file. NaN and the infinities are always unknown; so are the codes that the file declares.
 
     >>> import tempfile
     >>> from sparsedepth.files import write
@@ -47,7 +47,7 @@ def read(
     if profile == "auto":
         chosen, assumed = assumption(stored, path.suffix.lower(), scaled=scale is not None)
     else:
-        chosen = for_dtype(profile_named(profile), stored.pixels.dtype)
+        chosen = for_file(profile_named(profile), stored)
     chosen = with_options(chosen, scale, invalid)
     values = _said_of(path, lambda: decode(stored.pixels, chosen))
     return DepthImage(values, chosen.unit, chosen.kind, chosen, f"{path.name}: {assumed}" if assumed else "")
