@@ -36,6 +36,7 @@ MAY_IMPORT = {
         "baselines",
         "metrics",
         "data",
+        "workers",
     },
     "cli": {"vocabulary", "dictionary", "patches", "files", "pictures", "coding", "data", "experiments"},
     "__main__": {"cli"},

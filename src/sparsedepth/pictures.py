@@ -1,17 +1,24 @@
-"""Pictures of maps, variances and dictionaries, as PNG files."""
+"""Pictures of maps, variances, dictionaries and curves, as PNG files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.vocabulary import DepthMap
+from sparsedepth.vocabulary import DepthMap, Floats
 
 UNKNOWN = "#c81e5a"
 """The colour of pixels of which nothing is known; no depth has it."""
@@ -46,6 +53,119 @@ def save_mosaic(dictionary: Dictionary, path: str | Path, *, title: str = "") ->
     if title:
         figure.suptitle(title, fontsize=9, y=0.995, va="top")
     _write(figure, path)
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One map among others, with its title; what is no depth has colours and limits of its own, told in the title."""
+
+    title: str
+    values: DepthMap
+    shows: Literal["depth", "error", "variance"] = "depth"
+
+
+def save_panels(
+    panels: Sequence[Panel],
+    path: str | Path,
+    *,
+    limits: tuple[float, float],
+    unit: str = "",
+    columns: int = 4,
+    width: int = 200,
+) -> None:
+    """Maps of one size side by side, about ``width`` pixels each: depths share their colours and limits.
+
+    Every pixel of a map is a square of whole pixels, unless the map is wider than a panel.
+    """
+    rows = -(-len(panels) // columns)
+    across = panels[0].values.shape[1]
+    zoom = width // across if across <= width else width / across
+    high, wide = (side * zoom / 100 for side in panels[0].values.shape)
+    gap, head, bar = 0.08, 0.42, 0.85
+    size = columns * (wide + gap) + bar, rows * (high + head) + 0.1
+    figure = Figure(figsize=size, dpi=100)
+
+    def place(left: float, bottom: float, wide: float, high: float) -> Axes:
+        return figure.add_axes((left / size[0], bottom / size[1], wide / size[0], high / size[1]))
+
+    depths = Normalize(*limits)
+    for index, panel in enumerate(panels):
+        row, column = divmod(index, columns)
+        _draw_panel(
+            place(column * (wide + gap) + gap / 2, size[1] - (row + 1) * (high + head), wide, high), panel, depths
+        )
+    scale = figure.colorbar(
+        ScalarMappable(depths, "viridis"),
+        cax=place(size[0] - bar + 0.08, 0.1, 0.14, min(rows * (high + head) - head, 4.0)),
+        extend="both",
+        extendfrac=0.02,
+    )
+    scale.set_label(unit, fontsize=8)
+    scale.ax.tick_params(labelsize=8)
+    _write(figure, path)
+
+
+def _draw_panel(axes: Axes, panel: Panel, depths: Normalize) -> None:
+    colours, norm, values, title = _look(panel, depths)
+    colour_map = _with_unknown(colours, UNKNOWN)
+    axes.imshow(np.ma.masked_invalid(values), cmap=colour_map, norm=norm, interpolation="nearest")
+    axes.set_axis_off()
+    axes.set_title(title, fontsize=8, pad=3)
+
+
+def _look(panel: Panel, depths: Normalize) -> tuple[str, Normalize, DepthMap, str]:
+    """Colours, limits, values and title of a panel."""
+    if panel.shows == "depth":
+        return "viridis", depths, panel.values, panel.title
+    positive = np.where(np.isfinite(panel.values) & (panel.values > 0), panel.values, np.nan)
+    low, high = (np.nanmin(positive), np.nanmax(positive)) if np.isfinite(positive).any() else (0.1, 1.0)
+    if panel.shows == "error":
+        return "magma", Normalize(0, float(high)), panel.values, f"{panel.title}\n0 (black) to {high:.2g}"
+    norm = LogNorm(float(low), float(max(high, low * 1.01)))
+    return "magma", norm, positive, f"{panel.title}\n{low:.2g} (black) to {high:.2g}, log"
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A line with a name."""
+
+    name: str
+    values: Floats | Sequence[float]
+    ours: bool = False
+    """Whether it is drawn thick, to be told from what it is compared with."""
+
+
+def save_curves(
+    groups: Mapping[str, Sequence[Curve]],
+    at: Sequence[float],
+    path: str | Path,
+    *,
+    x: str,
+    y: str,
+    columns: int = 2,
+) -> None:
+    """Groups of curves over the same places on a logarithmic axis, a plot each; a curve looks alike in all of them."""
+    rows = -(-len(groups) // columns)
+    figure = Figure(figsize=(5.2 * columns, 3.4 * rows), dpi=100, layout="constrained")
+    names = list(dict.fromkeys(curve.name for group in groups.values() for curve in group))
+    styles = dict(zip(names, zip(cycle(_COLOURS), cycle("osD^vP*X<>hp"), strict=False), strict=False))
+    plots = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (title, group) in zip(plots, groups.items(), strict=False):
+        for curve in group:
+            colour, marker = styles[curve.name]
+            line = {"linewidth": 2, "linestyle": "-"} if curve.ours else {"linewidth": 1, "linestyle": "--"}
+            axes.plot(at, curve.values, color=colour, marker=marker, markersize=5, label=curve.name, **line)
+        axes.set_title(title, fontsize=10)
+        axes.set(xlabel=x, ylabel=y, xscale="log")
+        axes.xaxis.set_major_locator(FixedLocator(list(at)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticklabels([f"{place:g}" for place in at])
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    _write(figure, path)
+
+
+_COLOURS = (*(f"C{i}" for i in range(10)), "black", "darkgoldenrod", "navy", "lime", "crimson")
 
 
 def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: str, norm: Normalize) -> None:

@@ -1,4 +1,7 @@
-"""One file, one claim: each has ``run(output, progress, quick=False) -> dict`` and writes its tables and pictures."""
+"""One file, one claim: each has ``run(output, progress, quick=False) -> dict`` and writes its tables and pictures.
+
+What experiments share lies in files whose names begin with an underscore.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ Progress = Callable[[str, int, int], None]
 def names() -> list[str]:
     """The experiments that `reproduce` knows."""
     files = (entry.name for entry in resources.files(__name__).iterdir())
-    return sorted(name[:-3] for name in files if name.endswith(".py") and name not in ("__init__.py", "demo.py"))
+    return sorted(n[:-3] for n in files if n.endswith(".py") and not n.startswith("_") and n != "demo.py")
 
 
 def load(name: str) -> Any:

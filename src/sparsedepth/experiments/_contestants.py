@@ -1,0 +1,116 @@
+"""Who takes part in the restoration experiments, and with what help: blind, or tuned on the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sparsedepth.baselines import DENOISERS, wavelet_frame
+from sparsedepth.coding.noise import Jeffreys, Stationary
+from sparsedepth.data import data_folder
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.metrics import oracle
+from sparsedepth.restore import METHODS, believe, denoise
+from sparsedepth.vocabulary import DepthMap, InputError
+from sparsedepth.workers import cores
+
+MOST_THREADS = 2
+VARIANCES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+"""Of plain sparse coding, in variances of the patch: the best is told by the truth, at a stride of 4 pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a contestant made of a map."""
+
+    depth: DepthMap
+    variance: DepthMap | None = None
+    parameter: float | None = None
+    """The one that the truth chose; None = blind."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A method under its name in tables; only a tuned one looks at the truth, to choose its parameter."""
+
+    name: str
+    restore: Callable[[DepthMap, DepthMap], Outcome]
+    """(noisy map, truth) -> outcome."""
+    tuned: bool = False
+
+    @property
+    def help(self) -> str:
+        return "tuned" if self.tuned else "" if self is NOISY else "blind"
+
+
+NOISY = Contestant("noisy", lambda noisy, truth: Outcome(noisy))
+
+
+def coded(name: str, dictionary: str, stride: int = 1) -> Contestant:
+    """The paper's method: every patch coded with inferred variances, every pixel the mean of its patches."""
+
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        belief = believe(noisy, dictionary, Jeffreys(), stride=stride, threads=1)
+        return Outcome(belief.mean, belief.variance)
+
+    return Contestant(name, restore)
+
+
+def coded_with_one_variance(name: str, dictionary: str, stride: int = 1) -> Contestant:
+    """Plain sparse coding, with the variance that suits the map best."""
+
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        def at(stride: int) -> Callable[[DepthMap, float], DepthMap]:
+            return lambda depth, v: believe(depth, dictionary, Stationary(v), stride=stride, threads=1).mean
+
+        variance = oracle(at(max(4, stride)), VARIANCES, noisy, truth).parameter
+        return Outcome(at(stride)(noisy, variance), parameter=variance)
+
+    return Contestant(name, restore, tuned=True)
+
+
+def coded_with_wavelets(name: str, stride: int, side: int = 16) -> Contestant:
+    """The paper's method with the translation-invariant 7-9 wavelet frame in place of a learned dictionary."""
+    frame = Dictionary(wavelet_frame((side, side)), (side, side))
+
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        return Outcome(believe(noisy, frame, Jeffreys(), stride=stride, threads=1).mean)
+
+    return Contestant(name, restore)
+
+
+def competitor(name: str) -> Contestant:
+    """A baseline at the best parameter of its grid."""
+
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        baseline = DENOISERS[name]
+        best = oracle(baseline.restore, baseline.parameters(noisy), noisy, truth)
+        return Outcome(best.result, parameter=best.parameter)
+
+    return Contestant(name, restore, tuned=True)
+
+
+def own_methods() -> list[Contestant]:
+    """What `denoise` offers besides the paper's method, each as it comes."""
+    return [_own(name) for name in METHODS if name != "paper"]
+
+
+def _own(method: str) -> Contestant:
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        result = denoise(noisy, method=method, threads=1)
+        return Outcome(result.depth, result.variance)
+
+    return Contestant(f'denoise, "{method}"', restore)
+
+
+def threads() -> int:
+    return min(MOST_THREADS, cores())
+
+
+def data_at_hand() -> bool:
+    """Whether SPARSEDEPTH_DATA names a folder."""
+    try:
+        data_folder()
+    except InputError:
+        return False
+    return True
