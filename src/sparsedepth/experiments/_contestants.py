@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ class Outcome:
     depth: DepthMap
     variance: DepthMap | None = None
     parameter: float | None = None
-    """The one that the truth chose; None = blind."""
+    """The one that the truth chose; None = blind, or without end."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def competitor(name: str) -> Contestant:
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         baseline = DENOISERS[name]
         best = oracle(baseline.restore, baseline.parameters(noisy), noisy, truth)
-        return Outcome(best.result, parameter=best.parameter)
+        return Outcome(best.result, parameter=best.parameter if math.isfinite(best.parameter) else None)
 
     return Contestant(name, restore, tuned=True)
 

@@ -122,17 +122,17 @@ class Results:
     """PSNR and chosen parameters, kind -> contestant -> share -> one a map; and what is shown, kind -> contestant."""
 
     psnr: dict[str, dict[str, dict[float, list[float]]]] = field(default_factory=dict)
-    parameters: dict[str, dict[str, dict[float, list[float]]]] = field(default_factory=dict)
+    parameters: dict[str, dict[str, dict[float, list[float | None]]]] = field(default_factory=dict)
     shown: dict[str, dict[str, Outcome]] = field(default_factory=dict)
 
     def add(self, job: Job, outcome: Outcome, show: bool) -> None:
         kind, name = job.source.kind, job.contestant.name
 
-        def note(where: dict[str, dict[str, dict[float, list[float]]]], value: float) -> None:
+        def note(where: dict[str, dict[str, dict[float, list[Any]]]], value: float | None) -> None:
             where.setdefault(kind, {}).setdefault(name, {}).setdefault(job.share, []).append(value)
 
         note(self.psnr, psnr(outcome.depth, job.source.crop.depth))
-        if outcome.parameter is not None:
+        if job.contestant.tuned:
             note(self.parameters, outcome.parameter)
         if show:
             self.shown.setdefault(kind, {})[name] = outcome
