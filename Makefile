@@ -21,7 +21,7 @@ $(VENV)/.bench: $(VENV)/.installed
 	@touch $@
 
 demo: install
-	$(BIN)/sparsedepth demo -o demo
+	$(BIN)/sparsedepth demo -o demo --force
 
 test: install
 	$(BIN)/python -m pytest

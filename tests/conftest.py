@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from sparsedepth import Jeffreys, Known, Stationary
+from sparsedepth.cli import main
 
 settings.register_profile("same", derandomize=True, deadline=None)  # `make test` gives one answer for one commit
 settings.register_profile("explore", deadline=None)  # pytest --hypothesis-profile=explore looks further
@@ -69,3 +73,30 @@ def real_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("SPARSEDEPTH_DATA does not name the folder with the real data")
     return Path(folder)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(capsys) -> Iterator[Callable[..., Ended]]:
+    """Run a command line within this process, which is quicker than a process of its own."""
+
+    def run(*arguments: object) -> Ended:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, said.out, said.err)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)

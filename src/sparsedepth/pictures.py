@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LogNorm, Normalize
+from matplotlib.colors import Colormap, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import NDArray
 
+from sparsedepth.atomic import write_atomically
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -30,15 +34,35 @@ def save_map(
     """A map in colours with a scale bar; unknown pixels stand out."""
     known = depth[np.isfinite(depth)]
     low, high = limits or ((np.percentile(known, 0.5), np.percentile(known, 99.5)) if known.size else (0.0, 1.0))
+    if not low < high:  # a flat map lies in the middle of its scale
+        low, high = low - max(abs(low), 1.0) / 100, high + max(abs(high), 1.0) / 100
     _save(depth, path, title, unit, "viridis", Normalize(float(low), float(high)))
 
 
-def save_variance(variance: DepthMap, path: str | Path, *, title: str = "", unit: str = "") -> None:
+def save_variance(
+    variance: DepthMap, path: str | Path, *, title: str = "", unit: str = "", limits: tuple[float, float] | None = None
+) -> None:
     """A variance map on a logarithmic scale; infinite variance counts as unknown."""
     finite = np.where(np.isfinite(variance) & (variance > 0), variance, np.nan)
     known = finite[np.isfinite(finite)]
-    low, high = (known.min(), known.max()) if known.size else (1.0, 10.0)
-    _save(finite, path, title, unit, "magma", LogNorm(float(low), float(max(high, low * 1.01))))
+    low, high = limits or ((known.min(), known.max()) if known.size else (1.0, 10.0))
+    low = max(float(low), float(np.finfo(np.float32).tiny))
+    _save(finite, path, title, unit, "bone", LogNorm(low, max(float(high), low * 1.01)))
+
+
+ORIGINS = {"measured": "#3b5b7a", "corrected": "#f2b134", "filled": "#6fbf73", "refused": UNKNOWN}
+"""In the order of `Origin`."""
+
+
+def save_origin(origin: NDArray[np.integer[Any]], path: str | Path, *, title: str = "") -> None:
+    """Where each pixel comes from, with the share of each kind."""
+    figure, axes, aspect = _canvas(origin.shape)
+    axes.imshow(origin, cmap=ListedColormap(list(ORIGINS.values())), vmin=-0.5, vmax=3.5, interpolation="nearest",
+                aspect=aspect)  # fmt: skip
+    axes.set_title(title, fontsize=10, parse_math=False)
+    shares = np.bincount(origin.ravel(), minlength=len(ORIGINS)) / origin.size
+    _add_legend(axes, {f"{name} {share:.1%}": ORIGINS[name] for name, share in zip(ORIGINS, shares, strict=True)})
+    _write(figure, path)
 
 
 def save_mosaic(dictionary: Dictionary, path: str | Path, *, title: str = "") -> None:
@@ -120,9 +144,9 @@ def _look(panel: Panel, depths: Normalize) -> tuple[str, Normalize, DepthMap, st
     positive = np.where(np.isfinite(panel.values) & (panel.values > 0), panel.values, np.nan)
     low, high = (np.nanmin(positive), np.nanmax(positive)) if np.isfinite(positive).any() else (0.1, 1.0)
     if panel.shows == "error":
-        return "magma", Normalize(0, float(high)), panel.values, f"{panel.title}\n0 (black) to {high:.2g}"
+        return "bone", Normalize(0, float(high)), panel.values, f"{panel.title}\n0 (black) to {high:.2g}"
     norm = LogNorm(float(low), float(max(high, low * 1.01)))
-    return "magma", norm, positive, f"{panel.title}\n{low:.2g} (black) to {high:.2g}, log"
+    return "bone", norm, positive, f"{panel.title}\n{low:.2g} (black) to {high:.2g}, log"
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,17 +192,52 @@ def save_curves(
 _COLOURS = (*(f"C{i}" for i in range(10)), "black", "darkgoldenrod", "navy", "lime", "crimson")
 
 
-def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: str, norm: Normalize) -> None:
-    height, width = values.shape
-    figure = Figure(figsize=(7, 7 * height / width + 0.4), dpi=100, layout="constrained")
+def save_bars(values: Mapping[str, float], path: str | Path, *, ours: Collection[str] = (), label: str = "") -> None:
+    """Named numbers as bars with their values, from the top down; ours stand out."""
+    figure = Figure(figsize=(7, 0.4 * len(values) + 0.8), dpi=100, layout="constrained")
     axes = figure.add_subplot()
-    shown = axes.imshow(
-        np.ma.masked_invalid(values), cmap=_with_unknown(colours, UNKNOWN), norm=norm, interpolation="nearest"
-    )
-    axes.set_axis_off()
-    axes.set_title(title, fontsize=10)
-    figure.colorbar(shown, ax=axes, shrink=0.85, label=unit)
+    colours = [UNKNOWN if name in ours else "#7c8a99" for name in values]
+    bars = axes.barh(list(values), list(values.values()), color=colours)
+    axes.bar_label(bars, fmt="{:.1f}", padding=3)
+    axes.invert_yaxis()
+    axes.margins(x=0.1)
+    axes.set_xlabel(label)
+    axes.spines[["top", "right"]].set_visible(False)
     _write(figure, path)
+
+
+def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: str, norm: Normalize) -> None:
+    figure, axes, aspect = _canvas(values.shape)
+    shown = axes.imshow(
+        np.ma.masked_invalid(values),
+        cmap=_with_unknown(colours, UNKNOWN),
+        norm=norm,
+        interpolation="nearest",
+        aspect=aspect,
+    )
+    axes.set_title(title, fontsize=10, parse_math=False)
+    figure.colorbar(shown, ax=axes, shrink=0.9, aspect=30, pad=0.02, label=unit)
+    unknown = 1 - np.isfinite(values).mean()
+    if unknown > 0:
+        _add_legend(axes, {f"unknown {unknown:.1%}": UNKNOWN})
+    _write(figure, path)
+
+
+def _canvas(shape: tuple[int, ...]) -> tuple[Figure, Axes, Literal["equal", "auto"]]:
+    """A figure for a map; one that is very long or very high is stretched, so that it can be seen at all."""
+    height = 6 * shape[0] / shape[1]
+    shown = min(max(height, 1.0), 12.0)
+    figure = Figure(figsize=(7, shown + 0.8), dpi=100, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    return figure, axes, "equal" if shown == height else "auto"
+
+
+def _add_legend(axes: Axes, colours: Mapping[str, str]) -> None:
+    patches = [Patch(color=colour, label=label) for label, colour in colours.items()]
+    axes.legend(
+        handles=patches, loc="upper left", bbox_to_anchor=(0, 0), ncols=4, fontsize=8, frameon=False, borderaxespad=0.3
+    )
 
 
 def _with_unknown(name: str, unknown: str) -> Colormap:
@@ -187,4 +246,6 @@ def _with_unknown(name: str, unknown: str) -> Colormap:
 
 def _write(figure: Figure, path: str | Path) -> None:
     FigureCanvasAgg(figure)
-    figure.savefig(path)
+    content = io.BytesIO()
+    figure.savefig(content, format="png")
+    write_atomically(path, content.getvalue())

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: real processes, exit codes, a real SIGKILL."""
+"""learn, dictionary and what all commands share: real processes, exit codes, a real SIGKILL."""
 
 from __future__ import annotations
 
@@ -178,6 +178,6 @@ def test_version_and_help():
     import sparsedepth
 
     assert run("--version").stdout.strip() == sparsedepth.__version__
-    for command in ("learn", "dictionary", "demo", "reproduce"):
+    for command in ("denoise", "inpaint", "show", "evaluate", "learn", "dictionary", "demo", "reproduce"):
         assert command in run("--help").stdout
         assert "Usage" in run(command, "--help").stdout

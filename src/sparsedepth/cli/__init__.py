@@ -1,0 +1,81 @@
+"""The command line: parse, call, show progress, write. Results go to standard output, all else to standard error.
+
+A file is a family of commands; this one holds the application and what becomes of errors and signals.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+import sparsedepth
+from sparsedepth.cli import evaluating, learning, reproducing, restoring, showing
+from sparsedepth.cli.terminal import say, say_error
+from sparsedepth.vocabulary import InputError
+
+app = typer.Typer(
+    help="Sparse representations of depth: restore depth maps with a variance for every pixel, learn dictionaries.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for name, command in {
+    "denoise": restoring.denoise_command,
+    "inpaint": restoring.inpaint_command,
+    "show": showing.show_command,
+    "evaluate": evaluating.evaluate_command,
+    "learn": learning.learn_command,
+    "dictionary": learning.dictionary_command,
+    "demo": reproducing.demo_command,
+    "reproduce": reproducing.reproduce_command,
+}.items():
+    app.command(name)(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    try:
+        app(arguments, prog_name="sparsedepth")
+    except InputError as error:
+        _fail(str(error), 2)
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 2)
+    except MemoryError:
+        _fail("there is not enough memory for this; take smaller maps, or fewer --jobs", 1)
+    except Exception as error:
+        if os.environ.get("SPARSEDEPTH_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        _fail(f"a mistake in sparsedepth ({kind}: {error}); SPARSEDEPTH_TRACEBACK=1 shows where, please report it", 1)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    say_error(message)
+    sys.exit(code)
+
+
+def _stop(number: int, _: object) -> NoReturn:
+    signal.signal(number, lambda *_: os._exit(128 + number))  # asked twice: do not even tidy up
+    say("stopped")
+    sys.exit(128 + number)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(sparsedepth.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...

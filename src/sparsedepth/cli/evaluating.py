@@ -1,0 +1,135 @@
+"""Hold a result against the truth."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from sparsedepth.cli.jobs import SQUARED
+from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
+from sparsedepth.cli.terminal import JsonOption, print_json, print_line, say, warn
+from sparsedepth.files import read_array
+from sparsedepth.files.stored import Pixels
+from sparsedepth.metrics import bad_pixels, calibration, mae, psnr, rmse
+from sparsedepth.vocabulary import DepthImage, DepthMap, InputError
+
+
+def evaluate_command(
+    result: Annotated[Path, typer.Argument(help="The restored map.")],
+    truth: Annotated[Path, typer.Argument(help="What it should be.")],
+    unit: UnitOption = "auto",
+    scale: ScaleOption = None,
+    invalid: InvalidOption = None,
+    truth_unit: Annotated[str | None, typer.Option(help="As --unit, for the truth where it differs.")] = None,
+    truth_scale: Annotated[float | None, typer.Option(help="As --scale, for the truth where it differs.")] = None,
+    variance: Annotated[
+        Path | None, typer.Option(help="The result's variances, where they are in a file of their own.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="A pixel is bad if it is further off, in units.", min=0)] = 1.0,
+    peak: Annotated[float | None, typer.Option(help="Peak of the PSNR; the truth's range by default.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how far a result is from the truth, and whether its variances are honest (calibration 1 = they are)."""
+    if peak is not None and not peak > 0:
+        raise InputError(f"--peak is {peak:g}; it must be a positive number")
+    codes = tuple(invalid) if invalid else None
+    image = _read(result, Reading(unit, scale, codes))
+    true = _read(truth, Reading(truth_unit or unit, scale if truth_scale is None else truth_scale, codes))
+    promised = _variance(result, variance)
+    if _array(truth, "origin") is not None and promised is None:
+        say(f"{truth} is itself a restoration, and {result} is not; the order is RESULT TRUTH")
+    came, image = image.unit, _in_unit_of(true, image)
+    facts = _errors(image.values, true.values, threshold, peak) | {"unit": true.unit or "unknown"}
+    if promised is not None:
+        promised = promised * SQUARED.get((came, image.unit), 1)
+        facts["calibration"] = _calibration(image.values, true.values, promised)
+    if as_json:
+        print_json(facts)
+    else:
+        _tell(facts, threshold)
+
+
+def _read(path: Path, reading: Reading) -> DepthImage:
+    image = reading(path)
+    if image.assumed:
+        warn(image.assumed)
+    return image
+
+
+def _array(path: Path, name: str) -> Pixels | None:
+    """A named array of an npz file, if it has one."""
+    if path.suffix.lower() != ".npz":
+        return None
+    with zipfile.ZipFile(path) as archive:
+        there = f"{name}.npy" in archive.namelist()
+    return read_array(path, name=name) if there else None
+
+
+def _variance(result: Path, apart: Path | None) -> Pixels | None:
+    if apart is not None:
+        return read_array(apart, name="variance" if apart.suffix.lower() == ".npz" else "")
+    return _array(result, "variance")
+
+
+def _in_unit_of(truth: DepthImage, image: DepthImage) -> DepthImage:
+    """The result in the truth's unit; metres and millimetres convert, all else must agree."""
+    if image.kind != truth.kind:
+        raise InputError(
+            f"the result is {image.kind} and the truth {truth.kind}; say --unit and --truth-unit, or convert"
+        )
+    if image.unit == truth.unit:
+        return image
+    if not (image.unit and truth.unit):
+        raise InputError(
+            f"the result is in {image.unit or 'an unknown unit'} and the truth in {truth.unit or 'an unknown unit'}; "
+            "say --unit and --truth-unit"
+        )
+    return image.to(truth.unit)
+
+
+def _errors(estimate: DepthMap, truth: DepthMap, threshold: float, peak: float | None) -> dict[str, Any]:
+    known = np.isfinite(truth)
+    error = rmse(estimate, truth, missing="ignore")
+    flat = peak is None and np.ptp(truth[known]) == 0
+    return {
+        "psnr": None if flat else psnr(estimate, truth, peak, missing="ignore"),
+        "rmse": error,
+        "mae": mae(estimate, truth, missing="ignore"),
+        "threshold": threshold,
+        "bad_pixels": bad_pixels(estimate, truth, threshold, missing="ignore"),
+        "bad_or_missing": bad_pixels(estimate, truth, threshold, missing="bad"),
+        "truth_known": float(known.mean()),
+        "compared": float((known & np.isfinite(estimate)).mean()),
+    }
+
+
+def _calibration(estimate: DepthMap, truth: DepthMap, variance: Pixels) -> dict[str, Any]:
+    if variance.dtype.kind not in "fiu" or variance.shape != estimate.shape:
+        raise InputError(f"the variance is {variance.dtype} of shape {variance.shape} but the map {estimate.shape}")
+    found = calibration(np.asarray(estimate, np.float64) - truth, variance)
+    tenths = zip(found.count, found.variance, found.squared_error, found.ratio, strict=True)
+    names = ("pixels", "variance", "squared_error", "ratio")
+    return {"overall": found.overall, "deciles": [dict(zip(names, map(float, tenth), strict=True)) for tenth in tenths]}
+
+
+def _tell(facts: dict[str, Any], threshold: float) -> None:
+    unit = facts["unit"] if facts["unit"] != "unknown" else "(unit unknown)"
+    decibels = "flat truth: give --peak" if facts["psnr"] is None else f"{facts['psnr']:.2f} dB"
+    lines = {
+        "PSNR": decibels,
+        "RMSE": f"{facts['rmse']:.4g} {unit}",
+        "MAE": f"{facts['mae']:.4g} {unit}",
+        f"off by more than {threshold:g} {unit}": f"{facts['bad_pixels']:.2%} of what is compared",
+        "missing or off": f"{facts['bad_or_missing']:.2%} of what the truth knows",
+        "compared": f"{facts['compared']:.1%} of all pixels; the truth knows {facts['truth_known']:.1%}",
+    }
+    for name, value in lines.items():
+        print_line(f"{name}: {value}")
+    if "calibration" in facts:
+        print_line(f"calibration: {facts['calibration']['overall']:.3g} (squared error / variance; 1 = honest)")
+        for number, tenth in enumerate(facts["calibration"]["deciles"], 1):
+            print_line(f"  {number:2d}: variance {tenth['variance']:.3g}, ratio {tenth['ratio']:.3g}")

@@ -1,0 +1,148 @@
+"""One map's way through: read it, restore it, write what was asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from sparsedepth.cli.batch import Outcome, WritingGate, attempted
+from sparsedepth.cli.reading import Reading
+from sparsedepth.cli.terminal import in_options, say, warn
+from sparsedepth.files import FORMATS, read_array, write, write_array
+from sparsedepth.files.formats import format_of
+from sparsedepth.files.profiles import for_dtype, profile_named
+from sparsedepth.vocabulary import DepthImage, InputError, Origin, Restoration, Unit
+
+
+@dataclass(frozen=True)
+class Place:
+    """One map's way through: from where, to where."""
+
+    source: Path
+    name: Path
+    output: Path
+    variance: Path | None = None
+    origin: Path | None = None
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The map last: where it is, the others are."""
+        return [path for path in (self.variance, self.origin, self.output) if path is not None]
+
+
+@dataclass(frozen=True)
+class RestoringTask:
+    """What to do to every map."""
+
+    restore: Callable[..., Restoration]
+    read: Reading
+    output_unit: str | None
+    output_scale: float | None
+    sensor_variance: str | None
+
+    def __post_init__(self) -> None:
+        if self.output_unit is not None:
+            profile_named(self.output_unit)
+        if self.sensor_variance is not None and not os.path.exists(self.sensor_variance):
+            raise InputError(f"there is no file {self.sensor_variance}")
+
+    def variance_for(self, place: Place) -> Any:
+        """What the sensor says of this map's pixels, if anything."""
+        if self.sensor_variance is None:
+            return None
+        path = Path(self.sensor_variance)
+        if path.is_dir():
+            found = [path / place.name.with_suffix(suffix) for suffix in FORMATS]
+            found = [file for file in found if os.path.isfile(file)]
+            if not found:
+                raise InputError(f"there is no variance {path / place.name.with_suffix('.*')} for {place.source}")
+            path = found[0]
+        return read_array(path, name="variance" if path.suffix.lower() == ".npz" else "")
+
+
+class Notes:
+    """Sentences for the user, each said once however many files they hold for."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.said: list[str] = []
+
+    def add(self, sentence: str) -> None:
+        _, _, about_any_file = sentence.partition(": ")
+        with self._lock:
+            if sentence and in_options(about_any_file) not in self.said:
+                self.said.append(in_options(about_any_file))
+                warn(sentence)
+
+
+def attempt(task: RestoringTask, place: Place, *, gate: WritingGate, notes: Notes, threads: int | None) -> Outcome:
+    """Restore one map; whatever fails is a sentence in the outcome."""
+    blank = Outcome(str(place.source), str(place.output))
+    return attempted(lambda: _restored(task, place, blank, gate, notes, threads), blank)
+
+
+def _restored(
+    task: RestoringTask, place: Place, blank: Outcome, gate: WritingGate, notes: Notes, threads: int | None
+) -> Outcome:
+    image = task.read(place.source)
+    notes.add(image.assumed)
+    try:
+        result = task.restore(image.values, variance=task.variance_for(place), threads=threads)
+    except InputError as error:
+        raise InputError(f"{place.source}: {error}") from None
+    shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size
+    if shares[Origin.REFUSED] == 1:
+        say(f"{place.source}: nothing could be said of any pixel; the result is unknown everywhere")
+    with gate:
+        unit = _write(task, place, DepthImage(result.depth, image.unit, image.kind, image.profile), result)
+    return replace(
+        blank,
+        shape=(result.depth.shape[0], result.depth.shape[1]),
+        unit=unit,
+        known=float(np.isfinite(image.values).mean()),
+        corrected=float(shares[Origin.CORRECTED]),
+        filled=float(shares[Origin.FILLED]),
+        refused=float(shares[Origin.REFUSED]),
+    )
+
+
+def _write(task: RestoringTask, place: Place, image: DepthImage, result: Restoration) -> str:
+    """Write all that was asked for, or nothing; returns the unit."""
+    fresh = [path for path in place.outputs if not os.path.lexists(path)]
+    try:
+        unit = _unit(task, place, image)
+        variance = result.variance * SQUARED.get((image.unit, unit), 1)
+        for path in place.outputs:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if place.variance is not None:
+            write_array(place.variance, variance)
+        if place.origin is not None:
+            write_array(place.origin, result.origin)
+        inside = place.output.suffix.lower() == ".npz"
+        beside = {"variance": variance, "origin": result.origin} if inside else {}
+        write(place.output, image, profile=task.output_unit, scale=task.output_scale, **beside)
+    except (InputError, OSError) as error:
+        for path in fresh:
+            path.unlink(missing_ok=True)
+        if isinstance(error, InputError):
+            raise InputError(in_options(str(error), output=True)) from None
+        raise
+    return unit
+
+
+SQUARED = {("m", "mm"): 1e6, ("mm", "m"): 1e-6}
+"""What variances are multiplied by when the unit changes."""
+
+
+def _unit(task: RestoringTask, place: Place, image: DepthImage) -> Unit:
+    """The unit that the output will be in."""
+    if task.output_unit is None:
+        return image.unit
+    stored = np.dtype(np.uint16 if format_of(place.output).integers else np.float32)
+    return for_dtype(profile_named(task.output_unit), stored).unit

@@ -1,0 +1,44 @@
+"""How the numbers of the user's files are to be understood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from sparsedepth.files import PROFILES, read
+from sparsedepth.files.profiles import profile_named
+from sparsedepth.vocabulary import DepthImage, InputError
+
+UnitOption = Annotated[
+    str, typer.Option("--unit", help=f"What the numbers mean: {', '.join(PROFILES)}; auto says what it assumed.")
+]
+ScaleOption = Annotated[
+    float | None, typer.Option("--scale", help="Stored number per unit, instead of the unit's own.")
+]
+InvalidOption = Annotated[
+    list[float] | None, typer.Option("--invalid", help="Stored number that means unknown; repeatable.")
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the numbers of the files are to be understood."""
+
+    unit: str
+    scale: float | None
+    invalid: tuple[float, ...] | None
+
+    def __post_init__(self) -> None:
+        if self.unit != "auto":
+            profile = profile_named(self.unit)
+            if profile.scale is None and self.scale is None:
+                raise InputError(f"--unit {self.unit} needs --scale, the stored number per {profile.unit} of the scene")
+        if self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
+            raise InputError(f"--scale is {self.scale:g}; it must be a positive number")
+
+    def __call__(self, path: str | Path) -> DepthImage:
+        return read(path, self.unit, scale=self.scale, invalid=self.invalid)

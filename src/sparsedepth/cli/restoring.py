@@ -1,0 +1,220 @@
+"""Restore depth maps, one or thousands: denoise and inpaint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sparsedepth.cli.batch import Outcome, WritingGate, in_parallel
+from sparsedepth.cli.jobs import Notes, Place, RestoringTask, attempt
+from sparsedepth.cli.places import (
+    Sources,
+    dictionary_named,
+    find_sources,
+    is_folder,
+    require_apart,
+    require_new,
+    targets,
+)
+from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
+from sparsedepth.cli.terminal import ForceOption, print_json, print_line, say, say_error
+from sparsedepth.files.formats import format_of
+from sparsedepth.restore import METHODS, denoise, inpaint
+from sparsedepth.vocabulary import InputError, Restoration
+from sparsedepth.workers import cores
+
+
+class Quality(StrEnum):
+    fast = "fast"
+    balanced = "balanced"
+    best = "best"
+    paper = "paper"
+
+
+Inputs = Annotated[
+    list[str], typer.Argument(help="Maps, folders of maps, or quoted patterns ('scans/**/*.png').", show_default=False)
+]
+Output = Annotated[
+    str, typer.Option("-o", "--output", help="A file; or a folder, for several maps or with a slash at its end.")
+]
+OutputUnit = Annotated[
+    str | None, typer.Option("--output-unit", help="Write as this --unit does, instead of as the map came.")
+]
+OutputScale = Annotated[float | None, typer.Option("--output-scale", help="Stored number per unit, in the output.")]
+VarianceOut = Annotated[
+    str | None, typer.Option("--variance-out", help="File (or folder) for the variances, in squared units: .tiff, ...")
+]
+OriginOut = Annotated[
+    str | None,
+    typer.Option("--origin-out", help="File (or folder) for origins: 0 measured, 1 corrected, 2 filled, 3 refused."),
+]
+NpzOption = Annotated[
+    bool, typer.Option("--npz", help="Write each map with its variance, origin and unit into one .npz.")
+]
+QualityOption = Annotated[Quality, typer.Option("--quality", help="Effort; 'paper' is the paper's own, and slow.")]
+DictionaryOption = Annotated[
+    str | None, typer.Option("--dictionary", help="A dictionary file, or the name of a shipped one.")
+]
+MethodOption = Annotated[str | None, typer.Option("--method", help=f"One of: {', '.join(METHODS)}.")]
+SensorVariance = Annotated[
+    str | None,
+    typer.Option(
+        "--sensor-variance",
+        help="Variance of each pixel, in squared units; a file for all maps, or a folder with one of each name.",
+    ),
+]
+OutwardOption = Annotated[bool, typer.Option("--outward", help="Fill large holes too, less certain inwards.")]
+JobsOption = Annotated[int | None, typer.Option("--jobs", help="Files at the same time; all cores by default.", min=1)]
+SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Leave out maps whose result exists.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: what became of each file.")]
+
+
+def denoise_command(
+    inputs: Inputs,
+    output: Output,
+    unit: UnitOption = "auto",
+    scale: ScaleOption = None,
+    invalid: InvalidOption = None,
+    output_unit: OutputUnit = None,
+    output_scale: OutputScale = None,
+    variance_out: VarianceOut = None,
+    origin_out: OriginOut = None,
+    npz: NpzOption = False,
+    quality: QualityOption = Quality.balanced,
+    dictionary: DictionaryOption = None,
+    method: MethodOption = None,
+    sensor_variance: SensorVariance = None,
+    second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
+    outward: OutwardOption = False,
+    no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are.")] = False,
+    jobs: JobsOption = None,
+    force: ForceOption = False,
+    skip_existing: SkipOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from.
+
+    One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
+    """
+    restore = _restorer(denoise, quality, dictionary, method, outward, fill=not no_fill, second_pass=second_pass)
+    reading = Reading(unit, scale, tuple(invalid) if invalid else None)
+    places = _places(inputs, output, variance_out, origin_out, npz)
+    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
+    _run("denoising", task, places, jobs, force, skip_existing, as_json)
+
+
+def inpaint_command(
+    inputs: Inputs,
+    output: Output,
+    unit: UnitOption = "auto",
+    scale: ScaleOption = None,
+    invalid: InvalidOption = None,
+    output_unit: OutputUnit = None,
+    output_scale: OutputScale = None,
+    variance_out: VarianceOut = None,
+    origin_out: OriginOut = None,
+    npz: NpzOption = False,
+    quality: QualityOption = Quality.balanced,
+    dictionary: DictionaryOption = None,
+    method: MethodOption = None,
+    sensor_variance: SensorVariance = None,
+    outward: OutwardOption = False,
+    jobs: JobsOption = None,
+    force: ForceOption = False,
+    skip_existing: SkipOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
+    restore = _restorer(inpaint, quality, dictionary, method, outward)
+    reading = Reading(unit, scale, tuple(invalid) if invalid else None)
+    places = _places(inputs, output, variance_out, origin_out, npz)
+    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
+    _run("inpainting", task, places, jobs, force, skip_existing, as_json)
+
+
+def _restorer(
+    restore: Callable[..., Restoration],
+    quality: Quality,
+    dictionary: str | None,
+    method: str | None,
+    outward: bool,
+    **wishes: bool,
+) -> Callable[..., Restoration]:
+    """The function with every wish bound; a wish that cannot be met is refused now."""
+    if method is not None and method not in METHODS:
+        raise InputError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")
+    chosen: dict[str, Any] = {} if method is None else {"method": method}
+    if dictionary is not None:
+        chosen["dictionary"] = dictionary_named(dictionary)
+    return partial(restore, quality=str(quality), outward=outward, **chosen, **wishes)
+
+
+def _places(
+    inputs: Sequence[str], output: str, variance_out: str | None, origin_out: str | None, npz: bool
+) -> list[Place]:
+    sources = find_sources(inputs, [folder for folder in (output, variance_out, origin_out) if folder])
+    lists = {"output": targets(sources, output, ".npz" if npz else None)}
+    if npz and lists["output"][0].suffix.lower() != ".npz":
+        raise InputError(f"--npz writes .npz and the output is {output}; name a folder, or a file that ends in .npz")
+    if variance_out is not None:
+        lists["variance"] = targets(sources, variance_out, ".tiff")
+    if origin_out is not None:
+        lists["origin"] = targets(sources, origin_out, ".png")
+    _require_formats(sources, output, lists)
+    require_apart(sources, *lists.values())
+    return [
+        Place(source.path, source.name, **{what: paths[index] for what, paths in lists.items()})
+        for index, source in enumerate(sources.files)
+    ]
+
+
+def _require_formats(sources: Sources, output: str, lists: dict[str, list[Path]]) -> None:
+    """Refuse suffixes that cannot hold what is asked; in a folder an odd suffix is that of an input, which will say."""
+    if not (sources.many or is_folder(output)):
+        format_of(lists["output"][0])
+    variance, origin = (lists.get(what, [None])[0] for what in ("variance", "origin"))
+    if variance is not None and format_of(variance).integers:
+        raise InputError(f"{variance} holds integers and variances are none; use .tiff, .pfm, .npy or .npz")
+    if origin is not None and not (format_of(origin).integers or origin.suffix.lower() in (".npy", ".npz")):
+        raise InputError(f"{origin} holds float numbers and origins are integers; use .png, .pgm, .npy or .npz")
+
+
+def _run(
+    title: str, task: RestoringTask, places: list[Place], jobs: int | None, force: bool, skip: bool, as_json: bool
+) -> None:
+    """Restore every map, say what failed, report, and end with code 1 if anything did."""
+    waiting = [place for place in places if not (skip and os.path.lexists(place.output))]
+    planned = [path for place in waiting for path in place.outputs]
+    require_new(planned, force, "" if skip else ", or --skip-existing to leave those maps out")
+    jobs = min(jobs or cores(), max(len(waiting), 1))
+    gate, notes = WritingGate(), Notes()
+    work = partial(attempt, task, gate=gate, notes=notes, threads=1 if jobs > 1 else None)
+    outcomes: dict[str, Outcome] = {}
+    for outcome in in_parallel(work, waiting, jobs, gate, title):
+        outcomes[outcome.output] = outcome
+        if outcome.error is not None:
+            say_error(outcome.error)
+    ordered = [outcomes[str(place.output)] for place in waiting]
+    _tell(ordered, len(places) - len(waiting), notes, as_json)
+    if any(outcome.error for outcome in ordered):
+        raise typer.Exit(1)
+
+
+def _tell(outcomes: list[Outcome], skipped: int, notes: Notes, as_json: bool) -> None:
+    failed = sum(outcome.error is not None for outcome in outcomes)
+    if as_json:
+        files = [outcome.facts() for outcome in outcomes]
+        print_json({"files": files, "failed": failed, "skipped": skipped, "assumed": notes.said})
+        return
+    for outcome in outcomes:
+        if outcome.error is None:
+            shares = (f"{getattr(outcome, share):.1%} {share}" for share in ("corrected", "filled", "refused"))
+            print_line(f"{outcome.input} -> {outcome.output}: {', '.join(shares)}, {outcome.seconds:.1f} s")
+    if failed or skipped:
+        say(f"{len(outcomes) - failed} restored, {failed} failed, {skipped} left out")

@@ -1,0 +1,101 @@
+"""A report as one HTML file that opens from disk: pictures inside, nothing fetched, every text escaped."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from sparsedepth.atomic import write_atomically
+from sparsedepth.vocabulary import InputError
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class Html:
+    """Text that is HTML already, so that nothing is escaped twice or not at all."""
+
+    text: str
+
+
+def heading(words: str) -> Html:
+    return Html(f"<h2>{escape(words)}</h2>")
+
+
+def paragraph(words: str) -> Html:
+    return Html(f"<p>{escape(words)}</p>")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, ours: Collection[int] = ()) -> Html:
+    """A table; numbers after the first column stand right, the rows in ``ours`` stand out."""
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join(
+        f"<tr{' class=ours' if index in ours else ''}>"
+        + "".join(
+            f'<th scope="row">{escape(cell)}</th>' if column == 0 else f"<td>{escape(cell)}</td>"
+            for column, cell in enumerate(row)
+        )
+        + "</tr>"
+        for index, row in enumerate(rows)
+    )
+    return Html(f"<div class=wide><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>")
+
+
+def pictures(*files: tuple[Path, str]) -> Html:
+    """PNG files side by side where there is room, each with its caption."""
+    figures = "".join(
+        f'<figure><img alt="{escape(caption)}" src="{_as_data(path)}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+        for path, caption in files
+    )
+    return Html(f"<div class=pictures>{figures}</div>")
+
+
+def write_report(path: str | Path, title: str, *parts: Html) -> None:
+    """Write the parts as one page; it appears whole or not at all."""
+    given = {"title": escape(title), "body": "\n".join(part.text for part in parts)}
+    page = re.sub(r"\{(title|body)\}", lambda found: given[found[1]], _PAGE)
+    write_atomically(path, page.encode(errors="replace"))
+
+
+def _as_data(path: Path) -> str:
+    content = path.read_bytes()
+    if not content.startswith(PNG):
+        raise InputError(f"{path} is no PNG file; a report holds no other pictures")
+    return "data:image/png;base64," + base64.b64encode(content).decode()
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2 { line-height: 1.2; }
+p { max-width: 46rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid #8886; text-align: right; font-weight: normal; }
+th:first-child { text-align: left; }
+thead th { font-weight: 600; }
+.ours th, .ours td { font-weight: 600; background: #c81e5a22; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
+figure { margin: 0; }
+img { max-width: 100%; height: auto; background: #fff; }
+figcaption { font-size: 0.9rem; opacity: 0.8; }
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{body}
+</body>
+</html>
+"""
