@@ -277,9 +277,9 @@ def _told(plan: Plan) -> str:
         f"{size}x{size} pixels, drawn by seed among the places where little is missing; named with their first row and "
         f"column, they are {where}. Holes stay holes and are not scored. PSNR is in dB, over the true map's range. "
         "`ns-SC` is the paper's method, with a 16x16 patch at every pixel; `SC` codes with one variance, the best of "
-        f"{', '.join(f'{v:g}' for v in VARIANCES)} variances of the patch; `TIWF` is `ns-SC` with the wavelet frame, "
-        f"its patches {plan.wavelet_stride} pixels apart. What is tuned has the parameter that suits each map best, "
-        "chosen with its truth; what is blind has one setting for all."
+        f"{', '.join(f'{v:g}' for v in VARIANCES)} variances of the patch, chosen with patches 4 pixels apart; `TIWF` "
+        f"is `ns-SC` with the wavelet frame, its patches {plan.wavelet_stride} pixels apart. What is tuned has the "
+        "parameter that suits each map best, chosen with its truth; what is blind has one setting for all."
     )
 
 
