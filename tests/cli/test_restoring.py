@@ -171,6 +171,12 @@ def test_quoted_patterns_and_outputs_within_inputs(command, folder):
     for _ in range(2):
         assert command("inpaint", pattern, "-o", folder / "in/out", *FAST, "--force").code == 0
         assert files_below(folder / "in/out") == ["a.png", "sub/b.png"], "results are not taken for inputs"
+    assert command("inpaint", folder / "in/sub", "-o", folder, *FAST).code == 0
+    assert (folder / "b.png").exists(), "a folder that holds the inputs may hold the results"
+    ended = command("inpaint", folder / "in", "-o", folder / "in", *FAST, "--force")
+    assert ended.code == 2
+    assert "one of the inputs" in ended.err
+    assert command("inpaint", f"{folder}/in/*/../../in/*.png", "-o", folder / "in/sub", *FAST).code == 2
 
 
 def test_the_number_of_jobs_does_not_matter(command, folder):

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from threading import Condition
 from typing import Any, Self, TypeVar
@@ -14,7 +15,7 @@ from typing import Any, Self, TypeVar
 from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
-from sparsedepth.cli.terminal import in_options, progress_bar
+from sparsedepth.cli.terminal import in_options
 from sparsedepth.vocabulary import InputError
 
 Item = TypeVar("Item")
@@ -63,7 +64,19 @@ class WritingGate:
             self._changed.wait_for(lambda: self._inside == 0)
 
 
-class _Rate(ProgressColumn):
+@contextmanager
+def whole_files_only(gate: WritingGate) -> Iterator[None]:
+    """Within it a signal that ends the program waits for what is being written, but not for what is being computed."""
+    try:
+        yield
+    except SystemExit as stop:
+        gate.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(stop.code if isinstance(stop.code, int) else 1)
+
+
+class Rate(ProgressColumn):
     """Files a second, or seconds a file."""
 
     def render(self, task: Task) -> Text:
@@ -73,27 +86,14 @@ class _Rate(ProgressColumn):
         return Text(f"{speed:.1f} files/s" if speed >= 1 else f"{1 / speed:.1f} s/file")
 
 
-def in_parallel(
-    work: Callable[[Item], Outcome], items: Sequence[Item], jobs: int, gate: WritingGate, title: str
-) -> Iterator[Outcome]:
-    """The outcomes as they come, with a bar on a terminal.
-
-    The work is done in threads, so that the main thread hears Ctrl-C at once. It then waits for what is being written,
-    and ends the process without waiting for what is being computed.
-    """
+def in_parallel(work: Callable[[Item], Outcome], items: Sequence[Item], jobs: int) -> Iterator[Outcome]:
+    """The outcomes as they come. All work is done in threads, so that the main thread hears Ctrl-C at once."""
     pool = ThreadPoolExecutor(jobs)
     try:
-        with progress_bar(_Rate()) as progress:
-            task = progress.add_task(title, total=len(items))
-            for future in as_completed([pool.submit(work, item) for item in items]):
-                progress.advance(task)
-                yield future.result()
-    except SystemExit as stop:
-        gate.close()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(stop.code if isinstance(stop.code, int) else 1)
-    pool.shutdown()
+        for future in as_completed([pool.submit(work, item) for item in items]):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def attempted(work: Callable[[], Outcome], blank: Outcome) -> Outcome:

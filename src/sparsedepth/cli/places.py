@@ -30,11 +30,11 @@ class Sources:
 
 
 def find_sources(given: Sequence[str], outputs: Iterable[str] = ()) -> Sources:
-    """Files as they are, folders and quoted patterns as the maps they hold; what lies in an output folder is none.
+    """Files as they are, folders and quoted patterns as the maps they hold, but not in an output folder within.
 
     Below the output folder a file keeps its name, and one of a folder or a pattern its path from there.
     """
-    apart = [Path(output).resolve() for output in outputs if os.path.isdir(output)]
+    results = [Path(output).resolve() for output in outputs if os.path.isdir(output)]
     files: list[Source] = []
     many = len(given) > 1
     for word in given:
@@ -45,7 +45,8 @@ def find_sources(given: Sequence[str], outputs: Iterable[str] = ()) -> Sources:
             files.append(Source(Path(word), Path(Path(word).name)))
             continue
         many = True
-        maps = [path for path in found if not any(path.resolve().is_relative_to(output) for output in apart)]
+        within = [output for output in results if folder.resolve() in output.parents]
+        maps = [path for path in found if not any(path.resolve().is_relative_to(output) for output in within)]
         if not maps:
             raise InputError(f"{word} holds no maps; they are files that end in {', '.join(FORMATS)}")
         files += [Source(path, path.relative_to(folder)) for path in maps]
@@ -91,10 +92,10 @@ def targets(sources: Sources, output: str, suffix: str | None = None) -> list[Pa
 
 
 def _inside(folder: Path, name: Path) -> Path:
-    """A file below the folder; a link that leads out of it is refused."""
+    """A file below the folder; a name or a link that leads out of it is refused."""
     place = folder / name
     if not place.parent.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"{place} leads out of {folder} by a link; remove it, or choose another folder")
+        raise InputError(f"{place} leads out of {folder}; remove the link, or choose another folder")
     return place
 
 

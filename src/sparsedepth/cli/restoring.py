@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sparsedepth.cli.batch import Outcome, WritingGate, in_parallel
+from sparsedepth.cli.batch import Outcome, Rate, WritingGate, in_parallel, whole_files_only
 from sparsedepth.cli.jobs import Notes, Place, RestoringTask, attempt
 from sparsedepth.cli.places import (
     Sources,
@@ -23,7 +23,7 @@ from sparsedepth.cli.places import (
     targets,
 )
 from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
-from sparsedepth.cli.terminal import ForceOption, print_json, print_line, say, say_error
+from sparsedepth.cli.terminal import ForceOption, print_json, print_line, progress_bar, say, say_error
 from sparsedepth.files.formats import format_of
 from sparsedepth.restore import METHODS, denoise, inpaint
 from sparsedepth.vocabulary import InputError, Restoration
@@ -196,10 +196,13 @@ def _run(
     gate, notes = WritingGate(), Notes()
     work = partial(attempt, task, gate=gate, notes=notes, threads=1 if jobs > 1 else None)
     outcomes: dict[str, Outcome] = {}
-    for outcome in in_parallel(work, waiting, jobs, gate, title):
-        outcomes[outcome.output] = outcome
-        if outcome.error is not None:
-            say_error(outcome.error)
+    with whole_files_only(gate), progress_bar(Rate()) as bar:
+        shown = bar.add_task(title, total=len(waiting))
+        for outcome in in_parallel(work, waiting, jobs):
+            bar.advance(shown)
+            outcomes[outcome.output] = outcome
+            if outcome.error is not None:
+                say_error(outcome.error)
     ordered = [outcomes[str(place.output)] for place in waiting]
     _tell(ordered, len(places) - len(waiting), notes, as_json)
     if any(outcome.error for outcome in ordered):
