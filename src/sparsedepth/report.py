@@ -87,8 +87,8 @@ th, td { padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid #8886; text-a
 th:first-child { text-align: left; }
 thead th { font-weight: 600; }
 .ours th, .ours td { font-weight: 600; background: #c81e5a22; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
-figure { margin: 0; }
+.pictures { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
+figure { margin: 0; flex: 1 1 30rem; max-width: 100%; }
 img { max-width: 100%; height: auto; background: #fff; }
 figcaption { font-size: 0.9rem; opacity: 0.8; }
 </style>

@@ -76,7 +76,8 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     write(output / "restored.npz", image, variance=result.variance, origin=result.origin)
     _report(output, truth, result, entries, scores)
     progress("done", steps, steps)
-    return {"report": str(output / "report.html"), "psnr_db": scores, **_shares(result)}
+    shares = {origin: round(share, 4) for origin, share in _shares(result).items()}
+    return {"report": str(output / "report.html"), "psnr_db": scores, **shares}
 
 
 def _timed(work: Any) -> tuple[Any, float]:
@@ -94,7 +95,7 @@ def _tuned(name: str, noisy: DepthMap, truth: DepthMap, every: int) -> Entry:
 
 def _shares(result: Restoration) -> dict[str, float]:
     shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size
-    return {origin.name.lower(): round(float(shares[origin]), 4) for origin in Origin}
+    return {origin.name.lower(): float(shares[origin]) for origin in Origin}
 
 
 def _draw(
