@@ -144,9 +144,9 @@ def _look(panel: Panel, depths: Normalize) -> tuple[str, Normalize, DepthMap, st
     positive = np.where(np.isfinite(panel.values) & (panel.values > 0), panel.values, np.nan)
     low, high = (np.nanmin(positive), np.nanmax(positive)) if np.isfinite(positive).any() else (0.1, 1.0)
     if panel.shows == "error":
-        return "bone", Normalize(0, float(high)), panel.values, f"{panel.title}\n0 (black) to {high:.2g}"
+        return "bone", Normalize(0, float(high)), panel.values, f"{panel.title}\n0 (black) to {high:.3g}"
     norm = LogNorm(float(low), float(max(high, low * 1.01)))
-    return "bone", norm, positive, f"{panel.title}\n{low:.2g} (black) to {high:.2g}, log"
+    return "bone", norm, positive, f"{panel.title}\n{low:.2g} (black) to {high:.3g}, log"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from sparsedepth.vocabulary import DepthMap, InputError
 from sparsedepth.workers import cores
 
 MOST_THREADS = 2
-VARIANCES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+VARIANCES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Of plain sparse coding, in variances of the patch: the best is told by the truth, at a stride of 4 pixels."""
 
 
