@@ -36,9 +36,8 @@ def evaluate_command(
     """Measure how far a result is from the truth, and whether its variances are honest (calibration 1 = they are)."""
     if peak is not None and not peak > 0:
         raise InputError(f"--peak is {peak:g}; it must be a positive number")
-    codes = tuple(invalid) if invalid else None
-    image = _read(result, Reading(unit, scale, codes))
-    true = _read(truth, Reading(truth_unit or unit, scale if truth_scale is None else truth_scale, codes))
+    image = _read(result, Reading(unit, scale, invalid))
+    true = _read(truth, Reading(truth_unit or unit, scale if truth_scale is None else truth_scale, invalid))
     promised = _variance(result, variance)
     if _array(truth, "origin") is not None and promised is None:
         say(f"{truth} is itself a restoration, and {result} is not; the order is RESULT TRUTH")

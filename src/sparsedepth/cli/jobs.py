@@ -73,11 +73,12 @@ class Notes:
         self._lock = Lock()
         self.said: list[str] = []
 
-    def add(self, sentence: str) -> None:
-        _, _, about_any_file = sentence.partition(": ")
+    def add(self, name: str, sentence: str) -> None:
+        """Say what was assumed of a file, unless it was said of another one."""
+        about_any_file = in_options(sentence.removeprefix(f"{name}: "))
         with self._lock:
-            if sentence and in_options(about_any_file) not in self.said:
-                self.said.append(in_options(about_any_file))
+            if sentence and about_any_file not in self.said:
+                self.said.append(about_any_file)
                 warn(sentence)
 
 
@@ -91,7 +92,7 @@ def _restored(
     task: RestoringTask, place: Place, blank: Outcome, gate: WritingGate, notes: Notes, threads: int | None
 ) -> Outcome:
     image = task.read(place.source)
-    notes.add(image.assumed)
+    notes.add(place.source.name, image.assumed)
     try:
         result = task.restore(image.values, variance=task.variance_for(place), threads=threads)
     except InputError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +31,7 @@ class Reading:
 
     unit: str
     scale: float | None
-    invalid: tuple[float, ...] | None
+    invalid: Sequence[float] | None
 
     def __post_init__(self) -> None:
         if self.unit != "auto":
@@ -41,4 +42,4 @@ class Reading:
             raise InputError(f"--scale is {self.scale:g}; it must be a positive number")
 
     def __call__(self, path: str | Path) -> DepthImage:
-        return read(path, self.unit, scale=self.scale, invalid=self.invalid)
+        return read(path, self.unit, scale=self.scale, invalid=self.invalid or None)

@@ -103,7 +103,7 @@ def denoise_command(
     One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
     """
     restore = _restorer(denoise, quality, dictionary, method, outward, fill=not no_fill, second_pass=second_pass)
-    reading = Reading(unit, scale, tuple(invalid) if invalid else None)
+    reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
     task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
     _run("denoising", task, places, jobs, force, skip_existing, as_json)
@@ -132,7 +132,7 @@ def inpaint_command(
 ) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
     restore = _restorer(inpaint, quality, dictionary, method, outward)
-    reading = Reading(unit, scale, tuple(invalid) if invalid else None)
+    reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
     task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
     _run("inpainting", task, places, jobs, force, skip_existing, as_json)

@@ -44,7 +44,7 @@ def show_command(
     require_apart(Sources([Source(file, Path(file.name))], many=False), [output])
     require_new([output], force)
     name = _title(file.name if title is None else title)
-    reading = Reading(unit, scale, tuple(invalid) if invalid else None)
+    reading = Reading(unit, scale, invalid)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # letters that the font lacks are drawn as boxes
         if origin:

@@ -139,8 +139,8 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
         paragraph(
             f"The map is a crop of {truth.shape[1]} x {truth.shape[0]} pixels of the Motorcycle disparities "
             f"(Middlebury 2014) with the holes it really has: {np.isnan(truth).mean():.1%} of its pixels are unknown. "
-            f"{SHARE:.0%} of the pixels were corrupted by Gaussian noise, each with a variance of its own. Restoring it "
-            "blindly, without being told which pixels are noisy or how much, gives three maps:"
+            f"{SHARE:.0%} of the pixels were corrupted by Gaussian noise, each with a variance of its own. Restoring "
+            "it blindly, without being told which pixels are noisy or how much, gives three maps:"
         ),
         pictures(
             (output / "noisy.png", "What came in: noise and holes."),
