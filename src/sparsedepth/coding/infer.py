@@ -37,11 +37,12 @@ class SparseCode:
 
 
 def energy(
-    patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats, sparsity: float = 1.0
+    patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats, sparsity: float | Vector = 1.0
 ) -> Vector:
     """Eq. 6 of each patch: sum of log variance + squared residual / (2 variance), plus sparsity |codes|_1.
 
-    Pixels that are NaN or whose variance is infinite take no part. float64, whatever comes in.
+    Pixels that are NaN or whose variance is infinite take no part. float64, whatever comes in. The sparsity may have
+    one value for each atom.
     """
     atoms = _atoms_of(dictionary).astype(np.float64)
     patches, codes, variance = (_real(values).astype(np.float64) for values in (patches, codes, variance))
@@ -55,14 +56,14 @@ def energy(
     known = np.isfinite(spread)
     misfit, spread = np.where(known, misfit, 0.0), np.where(known, spread, 1.0)
     pixels = np.log(spread) + misfit * (misfit / spread) / 2
-    return pixels.sum(axis=1) + sparsity * np.abs(codes).sum(axis=1, dtype=np.float64)
+    return pixels.sum(axis=1) + (np.abs(codes) * sparsity).sum(axis=1)
 
 
 def infer(
     patches: Patches,
     dictionary: Dictionary | Floats,
     noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
-    sparsity: float = 1.0,
+    sparsity: float | Vector = 1.0,
     *,
     tolerance: float = 2e-3,
     max_rounds: int = 300,
@@ -73,6 +74,7 @@ def infer(
 
     A patch is done when its energy has come to rest: twice in a row, eight iterations changed it by less than
     ``tolerance`` of what exceeds the noise floor.
+    ``sparsity`` may have one value for each atom, 0 for those that cost nothing.
     A patch without known pixels, or all zero, gets zero codes. ``threads=None`` uses every core; neither it nor
     ``block`` changes a result.
 
@@ -86,8 +88,9 @@ def infer(
     """
     patches, atoms = _at_the_door(patches, dictionary, noise, sparsity, tolerance)
     block, threads = _sizes(len(patches), block, threads, max_rounds)
-    factors = Factors(atoms)
-    solution = _solve(patches, noise, sparsity, factors, EnergyAtRest(tolerance), max_rounds, block, threads)
+    largest, price = _prices(sparsity, len(atoms))
+    factors = Factors(atoms, price)
+    solution = _solve(patches, noise, largest, factors, EnergyAtRest(tolerance), max_rounds, block, threads)
     variance, value = np.empty_like(patches), np.empty(len(patches))
 
     def explain(rows: slice) -> None:
@@ -153,7 +156,7 @@ def _solve(
 
 
 def _at_the_door(
-    patches: Patches, dictionary: Dictionary | Floats, noise: NoiseModel, sparsity: float, tolerance: float
+    patches: Patches, dictionary: Dictionary | Floats, noise: NoiseModel, sparsity: float | Vector, tolerance: float
 ) -> tuple[Patches, Floats]:
     """Patches and atoms in one float type, or an error that says what to do."""
     patches, atoms = _real(patches), _atoms_of(dictionary)
@@ -167,8 +170,13 @@ def _at_the_door(
     norms = np.linalg.norm(atoms, axis=1)
     if np.abs(norms - 1).max() > 1e-3:
         raise InputError(f"an atom has norm {norms[np.abs(norms - 1).argmax()]:.4g}; divide each atom by its norm")
-    if not (isinstance(sparsity, Real) and np.isfinite(sparsity) and sparsity > 0):
-        raise InputError(f"sparsity is {sparsity!r}; it must be a positive number")
+    values = np.asarray(sparsity)
+    if values.dtype.kind not in "fiu" or not (np.isfinite(values).all() and (values >= 0).all() and (values > 0).any()):
+        raise InputError(f"sparsity is {sparsity!r}; it must be a positive number, or one for each atom (0 = free)")
+    if values.ndim and values.shape != (len(atoms),):
+        raise InputError(
+            f"the sparsity has shape {values.shape}; give one number, or one for each of {len(atoms)} atoms"
+        )
     if not (isinstance(tolerance, Real) and tolerance >= 0):
         raise InputError(f"tolerance is {tolerance!r}; it must be a number, zero or more")
     if not isinstance(noise, NoiseModel):
@@ -182,6 +190,13 @@ def _at_the_door(
     if not (noise.take(slice(0, 1)).floor_variance(patches[:1]) > 0).all():
         raise InputError(f"the variance is too small for {patches.dtype}; use float64 patches or larger units")
     return patches, atoms.astype(patches.dtype)
+
+
+def _prices(sparsity: float | Vector, n_atoms: int) -> tuple[float, Vector | None]:
+    """The largest sparsity, and that of each atom in its units if they differ."""
+    if isinstance(sparsity, Real):
+        return float(sparsity), None
+    return float(np.max(sparsity)), np.asarray(sparsity, np.float64) / np.max(sparsity)
 
 
 def _real(values: Any) -> Floats:

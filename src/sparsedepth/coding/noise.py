@@ -112,6 +112,40 @@ class Jeffreys(NoiseModel):
 
 
 @dataclass(frozen=True, eq=False)
+class Exponential(NoiseModel):
+    """A variance inferred at every pixel under an exponential prior: an outlier costs its size, not its logarithm.
+
+    With the prior's variance / (2 floor) in place of Eq. 6's logarithm, the energy is Huber's loss of the residuals and
+    convex: there is no initial variance, and what is noise depends on the shapes in a patch alone. The floor is one
+    number, or one for each pixel, (n, pixels); inf = not measured.
+    """
+
+    floor: float | Floats = 0.01
+    inferred = True
+
+    def __post_init__(self) -> None:
+        if not (np.asarray(self.floor) > 0).all():
+            raise InputError("the noise floor must be positive at every pixel; use inf where nothing is known")
+
+    def floor_variance(self, patches: Patches) -> Floats:
+        return _where_known(patches, self.floor)
+
+    def growth(self, q: Floats) -> Floats:
+        root = np.sqrt(q)
+        return np.maximum(root, 1, out=root)
+
+    def price(self, q: Floats) -> Floats:
+        root = np.sqrt(q)
+        return np.where(root <= 1, q / 2, root - q.dtype.type(0.5))
+
+    def take(self, rows: Any) -> Exponential:
+        return self if np.ndim(self.floor) < 2 else replace(self, floor=np.asarray(self.floor)[rows])
+
+    def plus(self, variance: Floats) -> Exponential:
+        return Exponential(np.asarray(self.floor + np.asarray(variance)))
+
+
+@dataclass(frozen=True, eq=False)
 class Known(NoiseModel):
     """A variance that a sensor or a matcher gives for each pixel, (n, pixels) or (pixels,); inf = not measured.
 

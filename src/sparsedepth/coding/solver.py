@@ -58,8 +58,16 @@ def padded(length: int) -> int:
 class Factors:
     """A dictionary, padded, and the factor of the ridge step for each penalty ratio."""
 
-    def __init__(self, atoms: Floats) -> None:
+    def __init__(self, atoms: Floats, price: Floats | None = None) -> None:
+        """``price`` is what a unit of each atom's code costs, in sparsities; None = 1, 0 = free."""
         self.n_atoms, self.n_pixels = atoms.shape
+        self.price: Floats | None = None
+        self.free = np.empty(0, np.intp)
+        if price is not None:
+            self.price = np.ones(padded(self.n_atoms), atoms.dtype)
+            self.price[: self.n_atoms] = price
+            self.free = np.flatnonzero(self.price == 0)
+        self.all_or_nothing = self.price is None or bool(np.isin(self.price, (0, 1)).all())
         self.atoms = np.zeros((padded(self.n_atoms), padded(self.n_pixels)), atoms.dtype)
         self.atoms[: self.n_atoms, : self.n_pixels] = atoms
         self._by_exponent: dict[float, Floats] = {}
@@ -74,6 +82,11 @@ class Factors:
             stacked[:, len(wide) :] = RELAXATION * ratio * inverse
             self._by_exponent[exponent] = stacked
         return self._by_exponent[exponent]
+
+    def spent(self, codes: Codes) -> Vector:
+        """The absolute values of (padded) codes, summed at their prices."""
+        absolute = np.abs(codes)
+        return (absolute if self.price is None else absolute * self.price).sum(axis=1, dtype=np.float64)
 
     def reconstruct(self, codes: Codes) -> Patches:
         whole = np.zeros((padded(len(codes)), len(self.atoms)), codes.dtype)
@@ -241,7 +254,10 @@ class Block:
         relaxed *= one - self.codes.dtype.type(RELAXATION)
         relaxed += self.codes
         relaxed += moved
-        self.code_dual = np.clip(relaxed, -one, one, out=self.codes)
+        most = one if self.factors.price is None or self.factors.all_or_nothing else self.factors.price
+        self.code_dual = np.clip(relaxed, -most, most, out=self.codes)
+        if len(self.factors.free):
+            self.code_dual[:, self.factors.free] = 0
         relaxed -= self.code_dual
         self.codes = relaxed
 
@@ -276,7 +292,7 @@ class Block:
         np.square(misfit, out=misfit)
         misfit *= self._per_floor
         pixels = self.noise.price(misfit).sum(axis=1, dtype=np.float64)
-        absolute = np.abs(self.codes).sum(axis=1, dtype=np.float64)
+        absolute = self.factors.spent(self.codes)
         return (pixels + self.sparsity * self._unit[:, 0] * absolute)[: self.count]
 
     def relative_gap(self) -> Vector:
@@ -289,7 +305,7 @@ class Block:
         misfit = self.target - self.codes @ self.factors.atoms
         load = self._floor_load
         objective = (np.square(misfit) / (2 * load)).sum(axis=1, dtype=np.float64)
-        objective += ratio * np.abs(self.codes).sum(axis=1, dtype=np.float64)
+        objective += ratio * self.factors.spent(self.codes)
         dual = self.residual_dual
         steepest = np.abs(dual @ self.factors.atoms.T).max(axis=1, keepdims=True)
         dual = dual * (ratio / np.maximum(steepest, ratio))

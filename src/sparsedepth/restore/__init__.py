@@ -9,13 +9,13 @@ import numpy as np
 
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore import paper
+from sparsedepth.restore import calibrated, paper
 from sparsedepth.restore.door import Work
 from sparsedepth.restore.votes import Coding, vote
 from sparsedepth.vocabulary import Belief, InputError, Restoration
 from sparsedepth.workers import cores
 
-METHODS = {"paper": paper}
+METHODS = {"calibrated": calibrated, "paper": paper}
 """Name -> module with ``coding(dictionary, quality)`` and ``restore(work, coding, ...)``."""
 
 
@@ -50,7 +50,7 @@ def denoise(
     *,
     variance: Any = None,
     dictionary: Dictionary | str | None = None,
-    method: str = "paper",
+    method: str = "calibrated",
     quality: str = "balanced",
     fill: bool = True,
     outward: bool = False,
@@ -84,7 +84,7 @@ def inpaint(
     *,
     variance: Any = None,
     dictionary: Dictionary | str | None = None,
-    method: str = "paper",
+    method: str = "calibrated",
     quality: str = "balanced",
     outward: bool = False,
     invalid: float | Sequence[float] | None = None,

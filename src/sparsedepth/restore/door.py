@@ -26,6 +26,7 @@ class Work:
     dtype: np.dtype[Any]
     reference: float
     spread: float
+    patch_shape: tuple[int, int]
 
     @classmethod
     def of(
@@ -43,7 +44,7 @@ class Work:
         if given is not None:
             given = np.where(known, given / spread**2, np.inf).astype(np.float32)
             given = _padded(np.maximum(given, np.finfo(np.float32).tiny), patch_shape, np.inf)
-        return cls(_padded(unit, patch_shape, np.nan), given, values.shape, dtype, reference, spread)
+        return cls(_padded(unit, patch_shape, np.nan), given, values.shape, dtype, reference, spread, patch_shape)
 
     def back(self, depth: Floats, variance: Floats, origin: NDArray[np.integer[Any]]) -> Restoration:
         """A result in units of the map that came in; what was refused is NaN with infinite variance."""

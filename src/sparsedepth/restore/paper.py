@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.restore import outward as rings
 from sparsedepth.restore.door import Work, too_wide
 from sparsedepth.restore.votes import Coding, Votes, vote
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration
+from sparsedepth.vocabulary import Floats, InputError, Origin, Restoration
 
 STRIDES = {"paper": 1, "best": 2, "balanced": 4, "fast": 6}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
@@ -50,40 +47,10 @@ def restore(
     refused = ~known & ((votes.count == 0) | too_wide(~known, coding.dictionary.patch_shape) | (not fill))
     origin = np.select([refused, ~known, noisy], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
     if outward and fill and refused.any():
-        mean, variance, origin = _fill_outward(mean, variance, origin, coding, threads)
+        mean, variance, origin = rings.fill(mean, variance, origin, coding, threads)
     return work.back(mean, variance, origin)
 
 
 def predicted_variance(votes: Votes) -> Floats:
     """Of a filled pixel: how far its patches disagree, beside the noise of what they rest on."""
     return votes.spread + votes.floor
-
-
-def _fill_outward(
-    mean: Floats, variance: Floats, origin: NDArray[np.integer[Any]], coding: Coding, threads: int
-) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
-    """Fill what was refused ring by ring, each ring from the one before and less certain than it.
-
-    Only patches that are at least half known have a vote, and what an earlier pass filled enters with its variance.
-    """
-    ring = replace(coding, least_known=0.5)
-    growth = np.zeros_like(mean)
-    while (origin == Origin.REFUSED).any():
-        known = origin != Origin.REFUSED
-        depth = np.where(known, mean, np.nan).astype(np.float32)
-        given = np.where(known, np.where(origin == Origin.FILLED, variance, 1e-6), np.inf).astype(np.float32)
-        votes = vote(depth, ring, given, threads=threads)
-        fresh = ~known & (votes.count > 0)
-        if not fresh.any():
-            break
-        growth = growth + _largest(np.where(known & (origin == Origin.FILLED), variance, 0))
-        mean = np.where(fresh, votes.mean, mean)
-        variance = np.where(fresh, predicted_variance(votes) + growth, variance)
-        origin = np.where(fresh, Origin.FILLED, origin)
-    return mean, variance, origin
-
-
-def _largest(variance: DepthMap) -> float:
-    """The variance of the last ring, typical over the map: its upper quartile among the filled."""
-    filled = variance[(variance > 0) & np.isfinite(variance)]
-    return float(np.quantile(filled, 0.75)) if filled.size else 0.0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sparsedepth.coding.infer import infer
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.patches import add_tiles, corners, normalise
+from sparsedepth.patches import Normalised, add_tiles, corners, normalise
 from sparsedepth.vocabulary import DepthMap, Floats
 from sparsedepth.workers import in_order
 
@@ -38,6 +38,39 @@ class Coding:
     max_rounds: int = 300
     least_known: float = 0.0
     """A patch with a smaller share of known pixels has no vote."""
+    unit: float | None = None
+    """What patches are divided by, less their median; None = each by its own deviation, less its mean."""
+    free_mean: bool = False
+    """Whether a patch's mean level costs nothing: a constant atom without price."""
+    window: float = np.inf
+    """The deviation, in patch sides, of the Gaussian by which a patch's pixels count less towards its border."""
+
+    @property
+    def atoms(self) -> Floats:
+        atoms = self.dictionary.atoms
+        if not self.free_mean:
+            return atoms
+        zero_mean = atoms - atoms.mean(axis=1, keepdims=True)
+        zero_mean = zero_mean[np.linalg.norm(zero_mean, axis=1) > 0.1]
+        constant = np.full((1, atoms.shape[1]), atoms.shape[1] ** -0.5, atoms.dtype)
+        return np.vstack([zero_mean / np.linalg.norm(zero_mean, axis=1, keepdims=True), constant]).astype(atoms.dtype)
+
+    @property
+    def prices(self) -> float | Floats:
+        """The sparsity of each of the `atoms`."""
+        if not self.free_mean:
+            return self.sparsity
+        prices = np.full(len(self.atoms), self.sparsity)
+        prices[-1] = 0
+        return prices
+
+    @property
+    def weights(self) -> Floats:
+        """How much each pixel of a patch counts."""
+        along = [
+            np.exp(-(((np.arange(n) - (n - 1) / 2) / (self.window * n)) ** 2) / 2) for n in self.dictionary.patch_shape
+        ]
+        return np.outer(*along).ravel()
 
 
 @dataclass(frozen=True)
@@ -92,33 +125,34 @@ def _tally(
     def cut(values: DepthMap) -> Floats:
         return sliding_window_view(values, shape)[np.ix_(tops, lefts)].reshape(-1, pixels)
 
+    atoms = coding.atoms
     patches = cut(depth)
     share = np.isfinite(patches).mean(axis=1)
     voting = np.flatnonzero((share > 0) & (share >= coding.least_known))
     patches, share = patches[voting], share[voting]
     given = None if variance is None else cut(variance)[voting]
-    unit = normalise(patches, SOFTENING, given)
+    unit = normalise(patches, SOFTENING, given) if coding.unit is None else _levelled(patches, coding.unit)
     scale = unit.scale[:, None]
     noise = coding.noise if given is None else coding.noise.plus(given / scale**2)
     code = infer(
         unit.patches,
-        coding.dictionary,
+        atoms,
         noise,
-        coding.sparsity,
+        coding.prices,
         tolerance=coding.tolerance,
         max_rounds=coding.max_rounds,
         threads=1,
     )
-    value = (code.codes @ coding.dictionary.atoms) * scale + unit.centre[:, None]
+    value = (code.codes @ atoms) * scale + unit.centre[:, None]
     known = np.isfinite(patches)
     floor = np.where(known, noise.floor_variance(unit.patches), 0.0)
     typical = floor.sum(axis=1, keepdims=True) / known.sum(axis=1, keepdims=True)
-    weight = share[:, None]
+    weight = share[:, None] * coding.weights
     terms = (
-        np.broadcast_to(weight, value.shape),
+        weight,
         weight * value,
         weight * value**2,
-        np.broadcast_to(weight * typical * scale**2, value.shape),
+        weight * typical * scale**2,
         np.where(known, weight * code.variance * scale**2, 0),
         np.where(known, weight * floor / code.variance, 0),
     )
@@ -128,6 +162,16 @@ def _tally(
         tiles[voting] = term
         add_tiles(sums[index], tiles.reshape(len(tops), len(lefts), *shape), tops, lefts)
     return sums
+
+
+def _levelled(patches: Floats, unit: float) -> Normalised:
+    """Patches without their median, in a given unit."""
+    whole = np.isfinite(patches).all(axis=1)
+    centre = np.empty(len(patches))
+    centre[whole] = np.median(patches[whole], axis=1)
+    centre[~whole] = np.nanmedian(patches[~whole], axis=1)
+    levelled = ((patches - centre[:, None]) / unit).astype(patches.dtype)
+    return Normalised(levelled, centre, np.full(len(patches), unit), np.full(len(patches), unit))
 
 
 def _averages(sums: Floats, known: NDArray[np.bool_]) -> Votes:

@@ -1,0 +1,165 @@
+"""A rehearsal: the map, or a sample of it, with noise that we know added and known pixels hidden.
+
+Where noise goes and where pixels are hidden is drawn with the symmetries of a square about the map's centre, so that
+flipping or transposing a map does the same to its rehearsal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth.vocabulary import DepthMap, Floats, Vector
+
+MOST_PIXELS, LEAST_PIXELS = 40_000, 10_000
+"""A larger map is rehearsed on tiles of it; a smaller one is rehearsed several times, with other draws."""
+TILE = 64
+MOST_TIMES = 16
+ENOUGH, MOST_BINS = 30, 16
+"""Telling pixels in one of the `Bins`, and the most bins."""
+NOISY = 0.04
+"""The share of pixels to which noise is added."""
+HIDDEN = 0.03
+"""The share of known pixels that are hidden, beside those under the map's own holes turned about its centre."""
+FEW_HOLES = 0.2
+"""With more holes than this, turning them would hide too much; only the drawn pixels are hidden."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """What the restoration sees, and what it is not told; all arrays are (parts, height, width)."""
+
+    depth: DepthMap
+    truth: DepthMap
+    """The map as it was measured: mostly true."""
+    noise: Floats
+    """What was added; 0 at most pixels."""
+    hidden: NDArray[np.bool_]
+    variance: DepthMap | None
+    """A sensor's, if there is one."""
+    corners: list[tuple[int, int]]
+
+    def sample(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What a map has where the rehearsal is."""
+        return _cut(values, self.corners, (self.depth.shape[1], self.depth.shape[2]))
+
+
+def rehearse(depth: DepthMap, variance: DepthMap | None, amplitude: float, rng: np.random.Generator) -> Rehearsal:
+    """Add noise as the paper does, its deviation ``amplitude`` times the map's."""
+    whole = depth.size <= MOST_PIXELS
+    shape = (
+        depth.shape[0] if whole else min(TILE, depth.shape[0]),
+        depth.shape[1] if whole else min(TILE, depth.shape[1]),
+    )
+    times = int(np.clip(LEAST_PIXELS // depth.size, 1, MOST_TIMES))
+    corners = [(0, 0)] * times if whole else _tiles(depth, shape, rng)
+    truth = _cut(depth, corners, shape)
+    noise = np.stack([np.where(np.isfinite(part), _noise(shape, rng) * amplitude, 0) for part in truth])
+    hidden = np.stack([_hidden(part, rng) for part in truth]) & (noise == 0)
+    shown = np.where(hidden, np.nan, truth + noise).astype(depth.dtype)
+    return Rehearsal(shown, truth, noise, hidden, None if variance is None else _cut(variance, corners, shape), corners)
+
+
+def _tiles(depth: DepthMap, shape: tuple[int, int], rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Corners of tiles that are at least half known, drawn from a grid."""
+    known = np.isfinite(depth)
+    corners = [
+        (top, left)
+        for top in range(0, depth.shape[0] - shape[0] + 1, shape[0])
+        for left in range(0, depth.shape[1] - shape[1] + 1, shape[1])
+        if known[top : top + shape[0], left : left + shape[1]].mean() >= 0.5
+    ]
+    chosen = rng.permutation(len(corners))[: MOST_PIXELS // (shape[0] * shape[1])]
+    return [corners[i] for i in np.sort(chosen)] or [(0, 0)]
+
+
+def _cut(values: NDArray[Any], corners: list[tuple[int, int]], shape: tuple[int, int]) -> NDArray[Any]:
+    return np.stack([values[top : top + shape[0], left : left + shape[1]] for top, left in corners])
+
+
+def _hidden(depth: DepthMap, rng: np.random.Generator) -> NDArray[np.bool_]:
+    known = np.isfinite(depth)
+    hidden = _drawn((depth.shape[0], depth.shape[1]), HIDDEN, rng) < 1
+    if (~known).mean() < FEW_HOLES:
+        hidden |= ~known[::-1, ::-1]
+    return hidden & known
+
+
+def _folded(shape: tuple[int, int]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The distances of rows and columns from the centre of a map, in whole pixels."""
+    rows, columns = (np.abs(2 * np.arange(n) - (n - 1)) // 2 for n in shape)
+    return np.meshgrid(rows, columns, indexing="ij")
+
+
+def _drawn(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Floats:
+    """Random ranks, below 1 for a share of the pixels; no two images of one pixel under the symmetries touch."""
+    side = max(shape) // 2 + 1
+    draw = rng.random((side, side)) / share
+    draw = np.triu(draw) + np.triu(draw, 1).T
+    row, column = np.indices(draw.shape)
+    draw[(row < 1) | (column < 1) | (np.abs(row - column) < 2)] = 1
+    return draw[_folded(shape)]
+
+
+def _noise(shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+    """Gaussian noise, its variance uniform in (0, 1), at a share of the pixels; sizes spread evenly over the law."""
+    rank = _drawn(shape, NOISY, rng)
+    chosen = rank < 1
+    distinct, which = np.unique(rank[chosen], return_inverse=True)
+    noise = np.zeros(shape)
+    if len(distinct):
+        law = np.sqrt(rng.random(20_000)) * np.abs(rng.standard_normal(20_000))
+        sizes = np.quantile(law, (np.arange(len(distinct)) + 0.5) / len(distinct))
+        noise[chosen] = (rng.permutation(sizes) * rng.choice([-1, 1], len(distinct)))[which]
+    return noise
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Ranges of a number, each with enough of the pixels that teach something.
+
+    Finer ones would hold no error at all by chance, and promise what nobody has seen.
+    """
+
+    limits: Vector
+
+    @classmethod
+    def of(cls, telling: Vector) -> Bins:
+        bins = int(np.clip(len(telling) // ENOUGH, 1, MOST_BINS))
+        return cls(np.unique(np.quantile(telling, np.linspace(0, 1, bins + 1)[1:-1])) if bins > 1 else np.empty(0))
+
+    def count(self, values: Vector) -> Vector:
+        return np.bincount(self._of(values), minlength=len(self.limits) + 1).astype(np.float64)
+
+    def mean(self, values: Vector, of: Vector) -> Vector:
+        """The mean of something over the pixels of each bin; 0 where there are none."""
+        total = np.bincount(self._of(values), of, len(self.limits) + 1)
+        return total / np.maximum(self.count(values), 1)
+
+    def median(self, values: Vector, of: Vector) -> Vector:
+        """The median of something over the pixels of each bin; 0 where there are none."""
+        which = self._of(values)
+        parts = (of[which == index] for index in range(len(self.limits) + 1))
+        return np.array([np.median(part) if len(part) else 0.0 for part in parts])
+
+    def look_up(self, values: Floats, levels: Vector) -> Floats:
+        return levels[self._of(values)]
+
+    def _of(self, values: Floats) -> NDArray[np.intp]:
+        return np.searchsorted(self.limits, values, side="right")
+
+
+def rising(values: Vector, mass: Vector) -> Vector:
+    """The nearest rising sequence, by pooling neighbours that fall."""
+    pools: list[list[float]] = []
+    for value, weight in zip(values, mass, strict=True):
+        pools.append([float(value), float(weight), 1])
+        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
+            value, weight, count = pools.pop()
+            before = pools[-1]
+            total = max(before[1] + weight, 1e-12)
+            pools[-1] = [(before[0] * before[1] + value * weight) / total, total, before[2] + count]
+    return np.concatenate([np.full(int(count), value) for value, _, count in pools])
