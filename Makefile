@@ -48,11 +48,11 @@ models: install
 	learn() { name=$$1; shift; (cd "$$SPARSEDEPTH_DATA" && "$(CURDIR)/$(BIN)/sparsedepth" learn \
 		middlebury2005/*/disp[15].png middlebury2006/*/disp[15].png --scale 3 --force "$$@" \
 		-o "$(CURDIR)/src/sparsedepth/models/$$name.safetensors"); }; \
-	learn phi1 && \
-	learn phi2 --holes keep && \
-	learn phi3 --noise stationary && \
-	learn default --patch 8 --atoms 256 && \
-	learn phi1_32 --steps 250 --patch 32 --atoms 1024
+	learn phi1 --steps 1500 && \
+	learn phi2 --steps 1500 --holes keep && \
+	learn phi3 --steps 1500 --noise stationary && \
+	learn default --patch 8 --atoms 256 --every 2 --every 3 --every 4 && \
+	learn phi1_32 --steps 500 --initial 1 --patch 32 --atoms 1024
 
 clean:
 	rm -rf $(VENV) demo dist .pytest_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from sparsedepth import Jeffreys, Known, Stationary
+from sparsedepth import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.cli import main
 
 settings.register_profile("same", derandomize=True, deadline=None)  # `make test` gives one answer for one commit
@@ -54,6 +54,8 @@ def known_variance(n: int, n_pixels: int, seed: int = 3) -> np.ndarray:
 NOISE_MODELS = {
     "jeffreys": lambda n, p: Jeffreys(floor=0.01),
     "jeffreys, low floor": lambda n, p: Jeffreys(floor=0.001, initial=0.5),
+    "exponential": lambda n, p: Exponential(floor=0.01),
+    "exponential, known floor": lambda n, p: Exponential(floor=known_variance(n, p)),
     "stationary": lambda n, p: Stationary(variance=0.02),
     "known": lambda n, p: Known(known_variance(n, p)),
     "known floor": lambda n, p: Known(known_variance(n, p), inferred=True),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsedepth import Exponential
+
 
 def weighted_lasso(patches, atoms, variance, sparsity, codes=None, passes=3000, tolerance=1e-9):
     """Cyclic coordinate descent on each patch; pixels that are NaN or of infinite variance have weight zero."""
@@ -31,14 +33,16 @@ def objective(patches, atoms, codes, variance, sparsity):
     return (weight * misfit**2).sum(axis=1) / 2 + sparsity * np.abs(codes).sum(axis=1)
 
 
-def energy(patches, atoms, codes, variance, sparsity):
-    """Eq. 6, literally, over the known pixels, for each patch."""
+def energy(patches, atoms, codes, variance, sparsity, noise):
+    """Eq. 6, literally, over the known pixels, for each patch; an exponential prior has its own first term."""
+    floors = np.broadcast_to(noise.floor, patches.shape) if isinstance(noise, Exponential) else None
     total = []
-    for patch, code, spread in zip(patches, codes, variance, strict=True):
+    for row, (patch, code, spread) in enumerate(zip(patches, codes, variance, strict=True)):
         value = sparsity * np.abs(code).sum()
-        for f, fitted, s in zip(patch, code @ atoms, spread, strict=True):
+        for pixel, (f, fitted, s) in enumerate(zip(patch, code @ atoms, spread, strict=True)):
             if not np.isnan(f) and np.isfinite(s):
-                value += np.log(s) + (f - fitted) ** 2 / (2 * s)
+                value += np.log(s) if floors is None else s / (2 * floors[row, pixel])
+                value += (f - fitted) ** 2 / (2 * s)
         total.append(value)
     return np.array(total)
 

@@ -2,7 +2,7 @@
 
 from sparsedepth.coding.infer import SparseCode, energy, infer, weighted_lasso
 from sparsedepth.coding.learn import LearningStep, learn
-from sparsedepth.coding.noise import Jeffreys, Known, Stationary
+from sparsedepth.coding.noise import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import believe, denoise, inpaint
 from sparsedepth.vocabulary import Belief, DepthImage, InputError, Origin, Restoration
@@ -11,6 +11,7 @@ __all__ = [
     "Belief",
     "DepthImage",
     "Dictionary",
+    "Exponential",
     "InputError",
     "Jeffreys",
     "Known",

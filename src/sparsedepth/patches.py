@@ -90,6 +90,13 @@ def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Float
     return Normalised(scaled, centre, scale, contrast)
 
 
+def thinned(maps: Sequence[DepthMap], every: Sequence[int]) -> list[DepthMap]:
+    """The maps, and what is left of them when only every n-th pixel is kept: the same shapes, finer and steeper."""
+    if any(n < 2 for n in every):
+        raise InputError(f"every {min(every)}-th pixel was asked for; give 2 or more")
+    return [*maps, *(depth[start::n, start::n] for depth in maps for n in every for start in range(n))]
+
+
 @dataclass(frozen=True)
 class Batch:
     """Patches to learn from and, if a sensor gives one, the variance of each pixel in the same units."""

@@ -137,7 +137,7 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Restoration:
-    """A restored map: the depth, its variance in squared units of the map (inf = refused), and each pixel's `Origin`."""
+    """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel."""
 
     depth: DepthMap
     variance: DepthMap

@@ -30,9 +30,9 @@ def patches():
 def test_energy_is_equation_six(patches, atoms, noise_model):
     noise = noise_model(len(patches), PIXELS)
     code = infer(patches, atoms, noise)
-    literal = oracle.energy(patches, atoms, code.codes, code.variance, 1.0)
+    literal = oracle.energy(patches, atoms, code.codes, code.variance, 1.0, noise)
     np.testing.assert_allclose(code.energy, literal, rtol=1e-10)
-    np.testing.assert_allclose(energy(patches, atoms, code.codes, code.variance), literal, rtol=1e-10)
+    np.testing.assert_allclose(energy(patches, atoms, code.codes, code.variance, noise=noise), literal, rtol=1e-10)
 
 
 def test_returned_energy_is_the_lowest_seen(patches, atoms, noise_model):
@@ -46,7 +46,7 @@ def test_returned_energy_is_the_lowest_seen(patches, atoms, noise_model):
             np.testing.assert_array_equal(code.codes[job.rows], solution.codes)
             for rounds, codes in _trajectory(Block(mine, some, 1.0, factors, job), 96):
                 seen = solution.rounds >= rounds
-                value = energy(mine, atoms, codes, some.best_variance(mine - codes @ atoms))
+                value = energy(mine, atoms, codes, some.best_variance(mine - codes @ atoms), noise=some)
                 assert (code.energy[job.rows][seen] <= value[seen] + 1e-9 * np.abs(value[seen])).all()
 
 
@@ -67,7 +67,7 @@ def test_energy_is_at_most_that_of_the_zero_code(patches, atoms, noise_model):
     noise = noise_model(len(patches), PIXELS)
     for sparsity in (0.1, 1.0, 1e3):
         code = infer(patches, atoms, noise, sparsity)
-        zero = energy(patches, atoms, np.zeros_like(code.codes), noise.best_variance(patches), sparsity)
+        zero = energy(patches, atoms, np.zeros_like(code.codes), noise.best_variance(patches), sparsity, noise)
         assert (code.energy <= zero + 1e-9).all()
 
 
@@ -76,12 +76,13 @@ def test_closed_form_variance_step_lowers_the_energy(patches, atoms, noise_model
     rng = np.random.default_rng(1)
     codes = rng.standard_normal((len(patches), ATOMS)) * (rng.random((len(patches), ATOMS)) < 0.1)
     best = noise.best_variance(patches - codes @ atoms)
-    lowest = energy(patches, atoms, codes, best)
+    lowest = energy(patches, atoms, codes, best, noise=noise)
     floor = noise.floor_variance(patches)
-    assert (energy(patches, atoms, codes, noise.initial_variance(patches)) >= lowest - 1e-9).all()
+    assert (energy(patches, atoms, codes, noise.initial_variance(patches), noise=noise) >= lowest - 1e-9).all()
     if noise.inferred:
         for factor in (0.5, 0.9, 1.1, 3.0):
-            assert (energy(patches, atoms, codes, np.maximum(best * factor, floor)) >= lowest - 1e-9).all()
+            moved = np.maximum(best * factor, floor)
+            assert (energy(patches, atoms, codes, moved, noise=noise) >= lowest - 1e-9).all()
     assert (np.isfinite(best) <= (best >= floor * (1 - 1e-12))).all()
 
 
@@ -97,7 +98,7 @@ def test_as_low_as_the_exact_alternation(atoms, noise_model):
     patches = edge_patches(24, SIDE, seed=5)
     noise = noise_model(len(patches), PIXELS)
     code = infer(patches, atoms, noise, tolerance=1e-6, max_rounds=2000)
-    exact = oracle.energy(patches, atoms, *oracle.alternate(patches, atoms, noise, 1.0), 1.0)
+    exact = oracle.energy(patches, atoms, *oracle.alternate(patches, atoms, noise, 1.0), 1.0, noise)
     excess = exact - noise.cost(noise.floor_variance(patches))
     if noise.inferred:  # not convex: other local minima, on the whole no worse
         assert code.energy.mean() <= exact.mean() + 0.01 * excess.mean()

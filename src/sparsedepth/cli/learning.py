@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import read_map
-from sparsedepth.patches import PatchStream
+from sparsedepth.patches import PatchStream, thinned
 from sparsedepth.pictures import save_mosaic
 from sparsedepth.vocabulary import InputError
 
@@ -51,6 +51,13 @@ def learn_command(
     ] = Noise.jeffreys,
     holes: Annotated[Holes, typer.Option(help="Unknown pixels take no part, or count as zeros.")] = Holes.mask,
     floor: Annotated[float, typer.Option(help="Smallest noise variance, for patches of unit variance.")] = 0.01,
+    initial: Annotated[
+        float, typer.Option(help="Noise variance from which inference starts; small: edges are learned, not dismissed.")
+    ] = 0.02,
+    every: Annotated[
+        list[int] | None,
+        typer.Option(help="Learn from every so many-th pixel of the maps as well, for finer shapes; repeatable."),
+    ] = None,
     sparsity: Annotated[float, typer.Option(help="Weight of the codes' absolute values.")] = 1.0,
     steps: Annotated[int, typer.Option(help="Learning steps.", min=3)] = 1000,
     batch: Annotated[int, typer.Option(help="Patches a step.", min=8, max=1 << 16)] = 512,
@@ -72,7 +79,7 @@ def learn_command(
     if output.exists() and not (force or resume):
         raise InputError(f"{output} exists; use --force to overwrite it or --resume to go on")
     shape = (patch, patch)
-    model: NoiseModel = Jeffreys(floor) if noise is Noise.jeffreys else Stationary(floor)
+    model: NoiseModel = Jeffreys(floor, initial) if noise is Noise.jeffreys else Stationary(floor)
     phases = schedule(model, steps, sparsity)
     unseen = held_out or []
     about = {
@@ -81,6 +88,7 @@ def learn_command(
         "normalisation": "mean removed, divided by sqrt(variance + softening^2), softening 0.05 map deviations",
         "noise": repr(model),
         "holes": str(holes),
+        "every": ", ".join(map(str, [1, *(every or [])])),
         "sparsity": str(sparsity),
         "steps": str(steps),
         "batch": str(batch),
@@ -96,7 +104,7 @@ def learn_command(
         say(f"{output} is complete; nothing to resume")
         return
     maps = [read_map(file, scale=scale) for file in files]
-    stream = PatchStream(maps, shape, batch=batch, seed=seed, holes=str(holes))
+    stream = PatchStream(thinned(maps, every or []), shape, batch=batch, seed=seed, holes=str(holes))
     others = [motorcycle_disparity() if name == "motorcycle" else read_map(name, scale=scale) for name in unseen]
     held = PatchStream(others or maps, shape, batch=512, seed=seed + 1)(1 << 41)
     first = dictionary_named(start) if start else start_from(stream, atoms, shape, seed)
@@ -111,10 +119,11 @@ def learn_command(
     last = _follow(run, state, steps, lambda state: state.save(checkpoint, identity), checkpoint_every)
     options: dict[str, Any] = {"patch": patch, "atoms": first.n_atoms, "noise": noise, "holes": holes, "floor": floor}
     options |= {"sparsity": sparsity, "steps": steps, "batch": batch, "seed": seed, "scale": scale, "unit": unit}
+    options |= {"initial": initial} if noise is Noise.jeffreys else {}
     options |= {"start": _name(start)} if start else {}
     about |= {
         "held_out_energy": json.dumps([[int(step), round(value, 3)] for step, value in last.history]),
-        "command": _command(files, output, options, unseen),
+        "command": _command(files, output, options, {"every": every or [], "held-out": map(_name, unseen)}),
     }
     Dictionary(last.ranked_atoms, shape, about).save(output)
     checkpoint.unlink(missing_ok=True)
@@ -187,14 +196,15 @@ def _checksum(files: list[Path]) -> str:
     return f"{len(files)} maps, sha256 {digest.hexdigest()}"
 
 
-def _command(files: list[Path], output: Path, options: dict[str, Any], held_out: list[str]) -> str:
+def _command(files: list[Path], output: Path, options: dict[str, Any], repeated: dict[str, Iterable[object]]) -> str:
     """A command that does the same again; a long list of files is shortened to its ends."""
     given = [_name(file) for file in files]
     words = ["sparsedepth", "learn", *(given if len(given) <= 4 else [given[0], "...", given[-1]]), "-o", output.name]
     for name, value in options.items():
         words += [f"--{name}", str(value)]
-    for name in held_out:
-        words += ["--held-out", _name(name)]
+    for name, values in repeated.items():
+        for value in values:
+            words += [f"--{name}", str(value)]
     return shlex.join(words)
 
 

@@ -37,12 +37,17 @@ class SparseCode:
 
 
 def energy(
-    patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats, sparsity: float | Vector = 1.0
+    patches: Patches,
+    dictionary: Dictionary | Floats,
+    codes: Codes,
+    variance: Floats,
+    sparsity: float | Vector = 1.0,
+    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
 ) -> Vector:
     """Eq. 6 of each patch: sum of log variance + squared residual / (2 variance), plus sparsity |codes|_1.
 
     Pixels that are NaN or whose variance is infinite take no part. float64, whatever comes in. The sparsity may have
-    one value for each atom.
+    one value for each atom; a noise model with another prior puts its own cost in place of the logarithms.
     """
     atoms = _atoms_of(dictionary).astype(np.float64)
     patches, codes, variance = (_real(values).astype(np.float64) for values in (patches, codes, variance))
@@ -54,9 +59,9 @@ def energy(
     misfit = patches - Factors(atoms).reconstruct(codes)
     spread = Known(variance).floor_variance(patches)
     known = np.isfinite(spread)
-    misfit, spread = np.where(known, misfit, 0.0), np.where(known, spread, 1.0)
-    pixels = np.log(spread) + misfit * (misfit / spread) / 2
-    return pixels.sum(axis=1) + (np.abs(codes) * sparsity).sum(axis=1)
+    misfit = np.where(known, misfit, 0.0)
+    pixels = misfit * (misfit / np.where(known, spread, 1.0)) / 2
+    return noise.cost(spread) + pixels.sum(axis=1) + (np.abs(codes) * sparsity).sum(axis=1)
 
 
 def infer(
@@ -96,7 +101,7 @@ def infer(
     def explain(rows: slice) -> None:
         mine, codes = patches[rows], solution.codes[rows]
         variance[rows] = noise.take(rows).best_variance(mine - factors.reconstruct(codes))
-        value[rows] = energy(mine, atoms, codes, variance[rows], sparsity)
+        value[rows] = energy(mine, atoms, codes, variance[rows], sparsity, noise.take(rows))
 
     in_threads(explain, [slice(i, i + block) for i in range(0, len(patches), block)], threads)
     return SparseCode(solution.codes, variance, value, solution.rounds, solution.converged)

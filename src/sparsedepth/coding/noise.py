@@ -58,7 +58,7 @@ class NoiseModel(ABC):
         return np.where(known, variance, np.inf).astype(residual.dtype)
 
     def cost(self, variance: Floats) -> Vector:
-        """The first term of Eq. 6: the sum of log variances over the pixels that take part (finite variance)."""
+        """The prior's term, the first of Eq. 6: the sum of log variances over the pixels that take part (finite)."""
         finite = np.isfinite(variance)
         return np.log(np.where(finite, variance, 1.0), dtype=np.float64).sum(axis=-1)
 
@@ -137,6 +137,12 @@ class Exponential(NoiseModel):
     def price(self, q: Floats) -> Floats:
         root = np.sqrt(q)
         return np.where(root <= 1, q / 2, root - q.dtype.type(0.5))
+
+    def cost(self, variance: Floats) -> Vector:
+        """The prior's term: the sum of variance / (2 floor) over the pixels that take part."""
+        finite = np.isfinite(variance)
+        floor = np.where(finite, self.floor, np.inf)
+        return (np.where(finite, variance, 0) / (2 * floor)).sum(axis=-1, dtype=np.float64)
 
     def take(self, rows: Any) -> Exponential:
         return self if np.ndim(self.floor) < 2 else replace(self, floor=np.asarray(self.floor)[rows])

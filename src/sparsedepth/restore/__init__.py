@@ -63,7 +63,8 @@ def denoise(
     ``depth`` is (height, width) in any unit, NaN = unknown; in integer maps 0 is unknown too, unless ``invalid`` names
     other codes. ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
     refused (NaN, infinite variance), unless ``outward`` asks to fill it ring by ring with growing variance.
-    ``second_pass`` inpaints what the first pass found noisy.
+    ``second_pass`` inpaints what the first pass found noisy. ``quality`` is "fast", "balanced" or "best", or "paper" for
+    the paper's method, dictionary and stride.
 
     >>> import numpy as np
     >>> from sparsedepth import denoise
@@ -109,6 +110,7 @@ def _restore(
 ) -> Restoration:
     if method not in METHODS:
         raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
+    method = "paper" if quality == "paper" else method
     coding = METHODS[method].coding(_dictionary(dictionary), quality)
     work = Work.of(depth, variance, coding.dictionary.patch_shape, invalid)
     return METHODS[method].restore(work, coding, **wishes, threads=_threads(threads))

@@ -44,6 +44,8 @@ RESOLUTION = 0.01
 DOUBT = 8.0
 """How much the disagreement of the patches counts in the score."""
 THRESHOLDS = np.geomspace(0.1, 1e5, 24)
+IRRELEVANT = 0.02
+"""A score so small that hardly anything is taken, whatever the mixture."""
 EAGERNESS = 1.4
 """What correcting a clear outlier is worth over leaving it, beyond the estimate: it comes from few pixels."""
 TOP = 0.5
@@ -56,8 +58,7 @@ LEAST_SHARE, LEAST_COUNT = 5e-4, 5
 def coding(dictionary: Dictionary | None, quality: str) -> Coding:
     """The robust coding of a quality."""
     if quality not in STRIDES:
-        choices = ", ".join(map(repr, STRIDES))
-        raise InputError(f"quality is {quality!r}; choose one of {choices}, or method='paper'")
+        raise InputError(f"quality is {quality!r}; choose one of {', '.join(map(repr, STRIDES))}, or 'paper'")
     dictionary = dictionary or Dictionary.builtin("default")
     return Coding(
         dictionary,
@@ -155,10 +156,11 @@ def weigh(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, re
         return Weighing(np.zeros(len(THRESHOLDS)), share)
 
     def taken(told: Evidence, where: NDArray[np.bool_]) -> Floats:
-        return np.stack([_soft(told.score[where], threshold) for threshold in THRESHOLDS]) * told.residual[where]
+        score, residual = told.score[where].astype(np.float32), told.residual[where].astype(np.float32)
+        return np.stack([_soft(score, threshold) * residual for threshold in THRESHOLDS.astype(np.float32)])
 
-    ours, theirs = taken(evidence, known), taken(rehearsed, added)
-    curvature = ours @ ours.T / ours.shape[1]
+    ours, theirs = taken(evidence, known & (evidence.score > IRRELEVANT)), taken(rehearsed, added)
+    curvature = (ours @ ours.T).astype(np.float64) / known.sum()
     gain = EAGERNESS * share * (theirs @ rehearsal.noise[added]) / theirs.shape[1]
     beyond, rehearsed_beyond = evidence.score[known] > limit, rehearsed.score[added] > limit
     if beyond.sum() < FEW:

@@ -10,9 +10,9 @@ from sparsedepth.restore.door import Work, too_wide
 from sparsedepth.restore.votes import Coding, Votes, vote
 from sparsedepth.vocabulary import Floats, InputError, Origin, Restoration
 
-STRIDES = {"paper": 1, "best": 2, "balanced": 4, "fast": 6}
+STRIDES = {"paper": 1, "best": 2, "balanced": 5, "fast": 7}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
-EFFORT = {"paper": (2e-3, 300), "best": (2e-3, 300), "balanced": (1e-2, 64), "fast": (2e-2, 40)}
+EFFORT = {"paper": (2e-3, 300), "best": (2e-3, 300), "balanced": (1e-2, 56), "fast": (2e-2, 32)}
 """Tolerance and most rounds of the inference."""
 HALF = 0.5
 """A pixel that keeps less than this share of its weight is noisy."""
