@@ -87,7 +87,7 @@ def test_natural_noise_in_short(tmp_path):
         assert f"(natural-noise-{view}.png)" in page
     errors = facts["rmse"]
     contestants = {"noisy", *natural_noise.COMPETITORS, natural_noise.PAPER_METHOD, 'denoise, "another"'}
-    assert contestants == set(errors)
+    assert contestants <= set(errors)
     assert contestants <= rows(page)
     assert np.isfinite(numbers(errors)).all()
     # A grid holds the parameter that does nothing, so that a tuned competitor cannot be worse than the noisy map.

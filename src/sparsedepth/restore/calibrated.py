@@ -51,8 +51,9 @@ EAGERNESS = 1.4
 TOP = 0.5
 """The share of rehearsed noise that may lie below the score at which noise is counted: few pixels count badly."""
 FEW = 30
-LEAST_SHARE, LEAST_COUNT = 5e-4, 5
-"""A map with fewer noisy pixels than this is taken for clean: so few cannot be told from its own texture."""
+"""Noisy pixels from whose sizes no law can be told."""
+LEAST_COUNT = 2
+"""A map with fewer noisy pixels than this is taken for clean."""
 
 
 def coding(dictionary: Dictionary | None, quality: str) -> Coding:
@@ -152,7 +153,7 @@ def weigh(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, re
     """
     added = rehearsal.noise != 0
     share, limit = noisy_share(evidence.score[known], rehearsed.score[added])
-    if share < max(LEAST_SHARE, LEAST_COUNT / max(known.sum(), 1)):
+    if share * known.sum() < LEAST_COUNT:
         return Weighing(np.zeros(len(THRESHOLDS)), share)
 
     def taken(told: Evidence, where: NDArray[np.bool_]) -> Floats:
@@ -166,7 +167,7 @@ def weigh(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, re
     if beyond.sum() < FEW:
         present = np.square(evidence.residual[known][beyond]).sum() / known.sum()
         foretold = share * np.square(rehearsal.noise[added][rehearsed_beyond]).sum() / added.sum()
-        gain *= np.clip(present / max(foretold, 1e-12), 1, 10)
+        gain *= max(present / max(foretold, 1e-12), 1)
     return Weighing(_least_on_simplex(curvature, gain), share)
 
 
@@ -232,7 +233,7 @@ def _noise_size(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehears
     _, limit = noisy_share(evidence.score[known], rehearsed.score[added])
     ours = np.abs(evidence.residual[known & (evidence.score > limit)])
     theirs = np.abs(rehearsed.residual[added & (rehearsed.score > limit)])
-    if min(len(ours), len(theirs)) < LEAST_COUNT:
+    if min(len(ours), len(theirs)) < FEW:
         return 1.0
     return float(np.clip(np.median(ours) / np.median(theirs), 0.4, 1.6))
 

@@ -22,8 +22,8 @@ def fill(
 
     Only patches that are at least half known have a vote, and what an earlier ring filled enters with its variance.
     """
-    ring = replace(coding, least_known=0.5)
-    growth = 0.0
+    ring = replace(coding, least_known=0.5, stride=max(1, min(coding.stride, min(coding.dictionary.patch_shape) // 4)))
+    growth, last = 0.0, np.zeros(mean.shape, bool)
     while (origin == Origin.REFUSED).any():
         known = origin != Origin.REFUSED
         guessed = known & (origin == Origin.FILLED)
@@ -33,9 +33,8 @@ def fill(
         fresh = ~known & (votes.count > 0)
         if not fresh.any():
             break
-        if guessed.any():
-            growth += float(np.quantile(variance[guessed], 0.75))
+        growth = max(growth, float(variance[last].max(initial=0)))
         mean = np.where(fresh, votes.mean, mean)
         variance = np.where(fresh, votes.spread + votes.floor + growth, variance)
-        origin = np.where(fresh, Origin.FILLED, origin)
+        origin, last = np.where(fresh, Origin.FILLED, origin), fresh
     return mean, variance, origin
