@@ -63,8 +63,8 @@ def denoise(
     ``depth`` is (height, width) in any unit, NaN = unknown; in integer maps 0 is unknown too, unless ``invalid`` names
     other codes. ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
     refused (NaN, infinite variance), unless ``outward`` asks to fill it ring by ring with growing variance.
-    ``second_pass`` inpaints what the first pass found noisy. ``quality`` is "fast", "balanced" or "best", or "paper" for
-    the paper's method, dictionary and stride.
+    ``second_pass`` inpaints what the first pass found noisy. ``quality`` is "fast", "balanced" or "best", or "paper"
+    for the paper's method, dictionary and stride.
 
     >>> import numpy as np
     >>> from sparsedepth import denoise
