@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "restore": {"vocabulary", "dictionary", "patches", "coding", "workers"},
     "baselines": {"vocabulary"},
     "metrics": {"vocabulary"},
+    "stereo": {"vocabulary"},
     "data": {"vocabulary", "files"},
     "experiments": {
         "vocabulary",
@@ -37,6 +38,7 @@ MAY_IMPORT = {
         "restore",
         "baselines",
         "metrics",
+        "stereo",
         "data",
         "workers",
     },

@@ -1,7 +1,9 @@
-"""Nouns that every room shares: array aliases, a map and its meaning, and the one error a user meets."""
+"""Nouns that every room shares: array aliases, a map and its meaning, a stereo pair, and the one error a user meets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, get_args
@@ -23,6 +25,9 @@ Codes = NDArray[np.floating[Any]]
 
 Vector = NDArray[np.floating[Any]]
 """(n,), one number a patch."""
+
+UnaryCost = Callable[[DepthMap], Floats]
+"""What a disparity map costs at each pixel, (height, width) -> (height, width); any real, finite disparities."""
 
 
 class InputError(ValueError):
@@ -140,5 +145,102 @@ class Restoration:
     """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel."""
 
     depth: DepthMap
+    variance: DepthMap
+    origin: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class StereoPair:
+    """Two rectified views: what the left one shows at column x, the right one shows at x - disparity.
+
+    Any real pictures are taken, grey or colour, (height, width) or (height, width, channels), and become float32 of
+    0..255: bytes are as they are; floats within 0..1 fill the range; other numbers are read as the least of 8, 10, 12,
+    14 or 16 bits that holds both views. Disparities are searched from 0 to ``max_disparity``, inclusive.
+
+    >>> StereoPair(np.full((2, 8), 4095, np.uint16), np.zeros((2, 8), np.uint16), 3).left[0, 0]
+    array([255.], dtype=float32)
+    """
+
+    left: Floats
+    right: Floats
+    max_disparity: int
+
+    def __post_init__(self) -> None:
+        views = [_as_picture(name, getattr(self, name)) for name in ("left", "right")]
+        if views[0].shape != views[1].shape:
+            came = " and ".join(" x ".join(map(str, view.shape)) for view in views)
+            raise InputError(f"the views are {came} (height x width x channels); give two of equal size, rectified")
+        full = _full_scale(views)
+        for name, view in zip(("left", "right"), views, strict=True):
+            object.__setattr__(self, name, (view * np.float64(255 / full)).astype(np.float32))
+        object.__setattr__(self, "max_disparity", _as_range(self.max_disparity, views[0].shape[1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of a view."""
+        return self.left.shape[0], self.left.shape[1]
+
+    def mirrored(self) -> StereoPair:
+        """The pair as a mirror shows it: the right view becomes the left one, and disparities stay positive."""
+        return self._with(np.ascontiguousarray(self.right[:, ::-1]), np.ascontiguousarray(self.left[:, ::-1]))
+
+    def grey(self) -> StereoPair:
+        """The pair in one channel, the mean of all."""
+        return self._with(self.left.mean(axis=2, keepdims=True), self.right.mean(axis=2, keepdims=True))
+
+    def _with(self, left: Floats, right: Floats) -> StereoPair:
+        """The same range with other pictures, which are not scaled again."""
+        pair = copy(self)
+        object.__setattr__(pair, "left", left)
+        object.__setattr__(pair, "right", right)
+        return pair
+
+
+def _as_picture(name: str, picture: Any) -> NDArray[Any]:
+    """A view as (height, width, channels) of finite numbers that are not negative."""
+    array = np.asarray(picture)
+    if array.ndim not in (2, 3) or array.size == 0 or array.dtype.kind not in "fiu":
+        raise InputError(
+            f"the {name} view is {array.dtype} of shape {array.shape}; give numbers of (height, width) or "
+            "(height, width, channels)"
+        )
+    if not np.isfinite(array).all():
+        raise InputError(f"the {name} view holds NaN or infinities; every pixel must have a colour")
+    if array.min() < 0 or array.max() > 65535:
+        raise InputError(
+            f"the {name} view holds numbers from {array.min():g} to {array.max():g}; give 8 or 16 bits, or 0..1"
+        )
+    return array.reshape(*array.shape[:2], -1)
+
+
+def _full_scale(views: list[NDArray[Any]]) -> float:
+    """The number that stands for white."""
+    if all(view.dtype == np.uint8 for view in views):
+        return 255.0
+    largest = max(float(view.max()) for view in views)
+    if largest <= 1 and all(view.dtype.kind == "f" for view in views):
+        return 1.0
+    return float(next(2**bits - 1 for bits in (8, 10, 12, 14, 16) if largest <= 2**bits - 1))
+
+
+def _as_range(max_disparity: Any, width: int) -> int:
+    if isinstance(max_disparity, bool) or not isinstance(max_disparity, (int, np.integer)):
+        raise InputError(f"max_disparity is {max_disparity!r}; give a whole number of pixels")
+    if not 1 <= max_disparity < width:
+        raise InputError(
+            f"max_disparity is {max_disparity} and the views are {width} pixels wide; give 1 to {width - 1}, "
+            "the largest shift between the views"
+        )
+    return int(max_disparity)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """What a stereo pair says of the left view: disparity in pixels, its variance, and the `Origin` of each pixel.
+
+    Filled are the pixels that the right view does not show, or shows elsewhere.
+    """
+
+    disparity: DepthMap
     variance: DepthMap
     origin: NDArray[np.uint8]
