@@ -9,23 +9,26 @@
    above are done again. The rehearsal shows what scores noisy pixels have on *this* map, with its texture and steps.
 4. **Weigh.** Of all mixtures of thresholds on the score, take the one whose squared error, estimated without bias from
    the map and its rehearsal, is least. No parameter is left to turn.
-5. **Blend** the measured value and the coded one by that weight; unknown pixels take the coded value. What the
-   rehearsal got wrong, as a function of what it expected, is the variance.
+5. **Blend** the measured value and the coded one by that weight, then fill the holes (`filling`). What the rehearsal
+   got wrong, as a function of what it expected, is the variance.
 
 Lengths are in deviations of the map. docs/decisions.md says what each choice is worth.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.restore import dense
 from sparsedepth.restore import outward as rings
 from sparsedepth.restore.door import Work, too_wide
+from sparsedepth.restore.filling import Filled, trust_in_codes
+from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.rehearsal import Bins, Rehearsal, rehearse, rising
 from sparsedepth.restore.votes import Coding, vote
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration, Vector
@@ -238,7 +241,7 @@ def _noise_size(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehears
     return float(np.clip(np.median(ours) / np.median(theirs), 0.4, 1.6))
 
 
-def _variance(
+def _kept_variance(
     evidence: Evidence,
     known: NDArray[np.bool_],
     weight: Floats,
@@ -249,11 +252,11 @@ def _variance(
     """The squared error to expect at each pixel, as the rehearsal teaches it.
 
     A pixel is compared with those of about equal expectations. It is noisy with the probability that counting says, and
-    then errs as the rehearsed noise did; otherwise it errs by what was taken from such pixels. A filled pixel errs as
-    the hidden ones did. Pixels found noisy in the map itself teach nothing: what was measured there is not the truth.
+    then errs as the rehearsed noise did; otherwise it errs by what was taken from such pixels. Pixels found noisy in
+    the map itself teach nothing: what was measured there is not the truth.
     """
     true = rehearsal.sample(np.where(known, weight, 1.0)) < 0.5
-    added, hidden = (rehearsal.noise != 0) & true, rehearsal.hidden & true & np.isfinite(rehearsed.value)
+    added = (rehearsal.noise != 0) & true
     theirs = weighing(rehearsed.score)
     told, expected = _expected(rehearsed, theirs)[added], _expected(evidence, weight)
     bins = Bins.of(told)
@@ -262,11 +265,7 @@ def _variance(
     noisy = np.minimum(1, share * known.sum() / np.maximum(ours, 1))
     left = bins.mean(told, np.square(rehearsal.noise - theirs * rehearsed.residual)[added])
     taken = bins.median(expected[known], np.square(weight * evidence.residual)[known])
-    guessed = Bins.of(rehearsed.spread[hidden])
-    errors = guessed.mean(rehearsed.spread[hidden], np.square(rehearsed.value - rehearsal.truth)[hidden])
-    counts = guessed.count(rehearsed.spread[hidden])
-    levels = rising(noisy * left + (1 - noisy) * taken, ours)
-    return np.where(known, bins.look_up(expected, levels), guessed.look_up(evidence.spread, rising(errors, counts)))
+    return bins.look_up(expected, rising(noisy * left + (1 - noisy) * taken, ours))
 
 
 def _believed(evidence: Evidence, variance: Floats) -> Floats:
@@ -280,33 +279,59 @@ def _expected(told: Evidence, weight: Floats) -> Floats:
     return weight * (1 - weight) * np.square(told.residual) + np.square(weight) * told.spread
 
 
+def _fill(
+    corrected: DepthMap,
+    truth: NDArray[np.bool_],
+    coding: Coding,
+    weighing: Weighing,
+    rehearsal: Rehearsal,
+    rehearsed: Evidence,
+    threads: int,
+) -> tuple[Floats, Floats]:
+    """The corrected map with its holes filled, and the variance of what was filled, both learned from hidden pixels."""
+    ours = fill_holes(corrected, coding, threads)
+    seen = np.isfinite(rehearsal.depth)
+    shown = np.where(seen, rehearsal.depth - weighing(rehearsed.score) * rehearsed.residual, np.nan)
+    parts = list(in_order(lambda part: fill_holes(part, coding, 1), shown, threads))
+    theirs = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
+    hidden = rehearsal.hidden & rehearsal.sample(truth)
+    trust = trust_in_codes(theirs, rehearsal.truth, hidden)
+    error = np.square(theirs.blend(trust) - rehearsal.truth)[hidden]
+    bins = Bins.of(theirs.doubt[hidden])
+    levels = rising(bins.mean(theirs.doubt[hidden], error), bins.count(theirs.doubt[hidden]))
+    return ours.blend(trust), bins.look_up(ours.doubt, levels)
+
+
 def restore(
     work: Work, coding: Coding, *, correct: bool, fill: bool, outward: bool, second_pass: bool, threads: int
 ) -> Restoration:
     """Correct the known pixels and fill the unknown ones, as asked."""
     depth, known = work.depth, np.isfinite(work.depth)
     quantum = quantum_of(depth)
-
     evidence = gather(depth, coding, work.variance, quantum, threads)
     rehearsal, rehearsed = _rehearse(work, evidence, known, coding, quantum, threads)
     weighing = weigh(evidence, known, rehearsal, rehearsed)
     weight = np.where(known, weighing(evidence.score) if correct else 0.0, 1.0)
     if correct and work.variance is not None:
         weight = 1 - (1 - weight) * _believed(evidence, np.where(known, work.variance, 0))
-    if second_pass:
-        less = np.where(weight > 0.5, np.nan, depth).astype(np.float32)
-        again = gather(less, coding, work.variance, quantum, threads)
-        evidence = replace(
-            evidence, value=np.where(known & (weight > 0.5) & (again.count > 0), again.value, evidence.value)
-        )
-    value = np.where(
-        known, np.where(known, depth, 0) - weight * (np.where(known, depth, 0) - evidence.value), evidence.value
-    )
-    variance = _variance(evidence, known, weight, weighing, rehearsal, rehearsed)
+    noisy = known & (weight > 0.5)
+    value = np.where(known, depth - weight * evidence.residual, np.nan)
+    variance = _kept_variance(evidence, known, weight, weighing, rehearsal, rehearsed)
+    deviation = dense.noise_deviation(depth)
+    if correct and deviation > dense.LEAST:
+        noisy &= np.abs(evidence.residual) > dense.OUTLIER * deviation
+        shown = np.where(noisy, value, depth).astype(np.float32)
+        smoothed, left = dense.smooth(shown, coding, deviation, work.variance, threads)
+        value, variance = np.where(known, smoothed, value), np.where(known, left, variance)
     if work.variance is not None:
         variance = np.maximum(variance, np.square(1 - weight) * np.where(known, work.variance, 0))
     refused = ~known & ((evidence.count == 0) | too_wide(~known, coding.dictionary.patch_shape) | (not fill))
-    noisy = known & (weight > 0.5)
+    holes = ~known & ~refused
+    again = noisy & second_pass
+    if (holes | again).any():
+        shown = np.where(again, np.nan, value)
+        filled, doubt = _fill(shown, known & ~noisy, coding, weighing, rehearsal, rehearsed, threads)
+        value, variance = np.where(holes | again, filled, value), np.where(holes, doubt, variance)
     origin = np.select([refused, ~known, noisy], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
     if outward and fill and refused.any():
         value, variance, origin = rings.fill(value, variance, origin, coding, threads)

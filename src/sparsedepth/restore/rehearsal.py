@@ -22,10 +22,10 @@ ENOUGH, MOST_BINS = 30, 16
 """Telling pixels in one of the `Bins`, and the most bins."""
 NOISY = 0.04
 """The share of pixels to which noise is added."""
-HIDDEN = 0.03
-"""The share of known pixels that are hidden, beside those under the map's own holes turned about its centre."""
+HIDDEN = {True: 0.03, False: 0.1}
+"""The share of known pixels that are hidden, where holes are few or many."""
 FEW_HOLES = 0.2
-"""With more holes than this, turning them would hide too much; only the drawn pixels are hidden."""
+"""Up to this share, pixels under the map's own holes, turned about its centre, are hidden too; more is too much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +82,9 @@ def _cut(values: NDArray[Any], corners: list[tuple[int, int]], shape: tuple[int,
 
 def _hidden(depth: DepthMap, rng: np.random.Generator) -> NDArray[np.bool_]:
     known = np.isfinite(depth)
-    hidden = _drawn((depth.shape[0], depth.shape[1]), HIDDEN, rng) < 1
-    if (~known).mean() < FEW_HOLES:
+    few = bool((~known).mean() < FEW_HOLES)
+    hidden = _drawn((depth.shape[0], depth.shape[1]), HIDDEN[few], rng) < 1
+    if few:
         hidden |= ~known[::-1, ::-1]
     return hidden & known
 

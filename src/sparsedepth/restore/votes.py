@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -91,8 +92,18 @@ class Votes:
     """Of noise floor / inferred variance: 1 = as good as the floor, 0 = no weight at all; 0 at unknown pixels."""
 
 
-def vote(depth: DepthMap, coding: Coding, variance: DepthMap | None = None, *, threads: int = 1) -> Votes:
-    """Code every patch of a map of about unit variance; ``variance`` is a sensor's own, for each pixel."""
+def vote(
+    depth: DepthMap,
+    coding: Coding,
+    variance: DepthMap | None = None,
+    *,
+    only: NDArray[np.bool_] | None = None,
+    threads: int = 1,
+) -> Votes:
+    """Code every patch of a map of about unit variance, or those that touch the pixels of ``only``.
+
+    ``variance`` is a sensor's own, for each pixel.
+    """
     shape = depth.shape
     height, width = coding.dictionary.patch_shape
     tops, lefts = corners(shape[0], height, coding.stride), corners(shape[1], width, coding.stride)
@@ -102,7 +113,8 @@ def vote(depth: DepthMap, coding: Coding, variance: DepthMap | None = None, *, t
         mine = tops[band]
         rows = slice(mine[0], mine[-1] + height)
         given = None if variance is None else variance[rows]
-        return mine, _tally(depth[rows], given, coding, mine - mine[0], lefts)
+        wanted = None if only is None else only[rows]
+        return mine, _tally(depth[rows], given, wanted, coding, mine - mine[0], lefts)
 
     for mine, part in in_order(tally, _bands(len(tops), len(lefts)), threads):
         sums[:, mine[0] : mine[-1] + height] += part
@@ -116,19 +128,25 @@ def _bands(rows: int, columns: int) -> Iterator[slice]:
 
 
 def _tally(
-    depth: DepthMap, variance: DepthMap | None, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np.intp]
+    depth: DepthMap,
+    variance: DepthMap | None,
+    only: NDArray[np.bool_] | None,
+    coding: Coding,
+    tops: NDArray[np.intp],
+    lefts: NDArray[np.intp],
 ) -> Floats:
     """The sums of one band: votes, values, squares, floors, and where known noise and trust."""
     shape = coding.dictionary.patch_shape
     pixels = shape[0] * shape[1]
 
-    def cut(values: DepthMap) -> Floats:
+    def cut(values: NDArray[Any]) -> NDArray[Any]:
         return sliding_window_view(values, shape)[np.ix_(tops, lefts)].reshape(-1, pixels)
 
     atoms = coding.atoms
     patches = cut(depth)
     share = np.isfinite(patches).mean(axis=1)
-    voting = np.flatnonzero((share > 0) & (share >= coding.least_known))
+    voting = (share > 0) & (share >= coding.least_known)
+    voting = np.flatnonzero(voting if only is None else voting & cut(only).any(axis=1))
     patches, share = patches[voting], share[voting]
     given = None if variance is None else cut(variance)[voting]
     unit = normalise(patches, SOFTENING, given) if coding.unit is None else _levelled(patches, coding.unit)

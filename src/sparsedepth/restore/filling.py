@@ -1,0 +1,105 @@
+"""Filling holes: the smoothest surface through what is known, then codes that trust it a little.
+
+A hole gives a patch nothing to hold on to: with many holes its codes are those of very few pixels. The surface of least
+curvature is a fair first guess everywhere; the codes then sharpen it, with the guess counting as a measurement of small
+weight. How far to follow the codes is learned from known pixels that were hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from sparsedepth.coding.noise import Stationary
+from sparsedepth.restore.votes import Coding, vote
+from sparsedepth.vocabulary import DepthMap, Floats
+
+SPARSITY = 0.6
+"""What a unit of code costs, in noise floors: half of what detection asks, because there are no outliers left."""
+GUESS_WEIGHT = 0.02
+"""What a guessed pixel counts for beside a measured one."""
+MEASURED = 1e-8
+"""The variance that measured pixels have beside the noise floor."""
+REACH = (1, 2, 4, 8, 16, 32, 64)
+"""The Gaussians, in pixels, by which the first guess is carried into holes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """Two answers at every unknown pixel, and how sure they are."""
+
+    surface: Floats
+    coded: Floats
+    doubt: Floats
+    """The variance of the patches' values, and the squared difference of the two answers."""
+
+    def blend(self, trust: float) -> Floats:
+        return self.surface + trust * (self.coded - self.surface)
+
+
+def fill(depth: DepthMap, coding: Coding, threads: int) -> Filled:
+    """Fill the unknown pixels of a map of unit deviation; known ones keep their values."""
+    known = np.isfinite(depth)
+    surface = smoothest(depth)
+    if known.all() or not known.any() or coding.unit is None:
+        return Filled(surface, surface, np.zeros(depth.shape))
+    quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY)
+    variance = np.where(known, MEASURED, coding.unit**2 * (1 / GUESS_WEIGHT - 1)).astype(np.float32)
+    votes = vote(surface.astype(np.float32), quiet, variance, only=~known, threads=threads)
+    coded = np.where(known | (votes.count == 0), surface, votes.mean)
+    return Filled(surface, coded, votes.spread + np.square(coded - surface))
+
+
+def trust_in_codes(filled: Filled, truth: Floats, hidden: NDArray[np.bool_]) -> float:
+    """How far to go from the surface to the codes, by least squares over hidden pixels."""
+    step = (filled.coded - filled.surface)[hidden]
+    wanted = (truth - filled.surface)[hidden]
+    energy = float(step @ step)
+    return float(np.clip(step @ wanted / energy, 0, 1)) if energy > 0 else 1.0
+
+
+def smoothest(depth: DepthMap, most: int = 200, tolerance: float = 1e-4) -> Floats:
+    """The surface of least curvature through the known pixels: minimise the squared Laplacian by conjugate gradients.
+
+    It starts from Gaussian averages of what is known, the narrowest that reaches; wide holes end a little short of the
+    minimum. Nothing known: zero everywhere.
+    """
+    unknown = ~np.isfinite(depth)
+    surface = _averages(depth)
+    if not unknown.any() or unknown.all():
+        return surface
+    descent = -np.where(unknown, _laplacian(_laplacian(surface)), 0)
+    direction, squared = descent.copy(), float(np.square(descent).sum())
+    goal = tolerance**2 * squared
+    for _ in range(most):
+        if squared <= goal:
+            break
+        bend = np.where(unknown, _laplacian(_laplacian(direction)), 0)
+        step = squared / float((direction * bend).sum())
+        surface += step * direction
+        descent -= step * bend
+        squared, before = float(np.square(descent).sum()), squared
+        direction = descent + (squared / before) * direction
+    return surface
+
+
+def _laplacian(values: Floats) -> Floats:
+    """The sum of the four neighbours less four times the pixel; beyond the border, the border again."""
+    framed = np.pad(values, 1, mode="edge")
+    return framed[2:, 1:-1] + framed[:-2, 1:-1] + framed[1:-1, 2:] + framed[1:-1, :-2] - 4 * values
+
+
+def _averages(depth: DepthMap) -> Floats:
+    known = np.isfinite(depth)
+    values, surface = np.where(known, depth, 0.0), np.where(known, depth, np.nan).astype(np.float64)
+    for reach in REACH:
+        if not np.isnan(surface).any():
+            return surface
+        weight = gaussian_filter(known.astype(np.float64), reach)
+        total = gaussian_filter(values.astype(np.float64), reach)
+        seen = np.isnan(surface) & (weight > 1e-3)
+        surface[seen] = total[seen] / weight[seen]
+    return np.where(np.isnan(surface), values[known].mean() if known.any() else 0.0, surface)
