@@ -280,23 +280,16 @@ def _expected(told: Evidence, weight: Floats) -> Floats:
 
 
 def _fill(
-    corrected: DepthMap,
-    truth: NDArray[np.bool_],
-    coding: Coding,
-    weighing: Weighing,
-    rehearsal: Rehearsal,
-    rehearsed: Evidence,
-    threads: int,
+    corrected: DepthMap, refused: NDArray[np.bool_], coding: Coding, rehearsal: Rehearsal, threads: int
 ) -> tuple[Floats, Floats]:
     """The corrected map with its holes filled, and the variance of what was filled, both learned from hidden pixels."""
-    ours = fill_holes(corrected, coding, threads)
-    seen = np.isfinite(rehearsal.depth)
-    shown = np.where(seen, rehearsal.depth - weighing(rehearsed.score) * rehearsed.residual, np.nan)
-    parts = list(in_order(lambda part: fill_holes(part, coding, 1), shown, threads))
+    ours = fill_holes(corrected, coding, threads, refused)
+    truth = rehearsal.sample(corrected)
+    hidden = rehearsal.hidden & np.isfinite(truth)
+    parts = in_order(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
     theirs = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
-    hidden = rehearsal.hidden & rehearsal.sample(truth)
-    trust = trust_in_codes(theirs, rehearsal.truth, hidden)
-    error = np.square(theirs.blend(trust) - rehearsal.truth)[hidden]
+    trust = trust_in_codes(theirs, truth, hidden)
+    error = np.square(theirs.blend(trust) - truth)[hidden]
     bins = Bins.of(theirs.doubt[hidden])
     levels = rising(bins.mean(theirs.doubt[hidden], error), bins.count(theirs.doubt[hidden]))
     return ours.blend(trust), bins.look_up(ours.doubt, levels)
@@ -318,10 +311,10 @@ def restore(
     value = np.where(known, depth - weight * evidence.residual, np.nan)
     variance = _kept_variance(evidence, known, weight, weighing, rehearsal, rehearsed)
     deviation = dense.noise_deviation(depth)
-    if correct and deviation > dense.LEAST:
+    if correct and work.variance is None and deviation > dense.LEAST:
         noisy &= np.abs(evidence.residual) > dense.OUTLIER * deviation
         shown = np.where(noisy, value, depth).astype(np.float32)
-        smoothed, left = dense.smooth(shown, coding, deviation, work.variance, threads)
+        smoothed, left = dense.smooth(shown, coding, deviation, threads)
         value, variance = np.where(known, smoothed, value), np.where(known, left, variance)
     if work.variance is not None:
         variance = np.maximum(variance, np.square(1 - weight) * np.where(known, work.variance, 0))
@@ -330,7 +323,7 @@ def restore(
     again = noisy & second_pass
     if (holes | again).any():
         shown = np.where(again, np.nan, value)
-        filled, doubt = _fill(shown, known & ~noisy, coding, weighing, rehearsal, rehearsed, threads)
+        filled, doubt = _fill(shown, refused, coding, rehearsal, threads)
         value, variance = np.where(holes | again, filled, value), np.where(holes, doubt, variance)
     origin = np.select([refused, ~known, noisy], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
     if outward and fill and refused.any():

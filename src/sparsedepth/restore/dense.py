@@ -36,10 +36,8 @@ def noise_deviation(depth: DepthMap) -> float:
     return float(np.percentile(local[known], 20) / gaussian)
 
 
-def smooth(
-    depth: DepthMap, coding: Coding, deviation: float, variance: DepthMap | None, threads: int
-) -> tuple[Floats, Floats]:
+def smooth(depth: DepthMap, coding: Coding, deviation: float, threads: int) -> tuple[Floats, Floats]:
     """The coded value of each pixel and its variance, for noise of one deviation everywhere."""
     coarse = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, unit=deviation)
-    votes = vote(depth, coarse, variance, threads=threads)
+    votes = vote(depth, coarse, threads=threads)
     return votes.mean, votes.spread + (LEFT * deviation) ** 2

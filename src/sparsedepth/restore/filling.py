@@ -19,6 +19,7 @@ from sparsedepth.vocabulary import DepthMap, Floats
 
 SPARSITY = 0.6
 """What a unit of code costs, in noise floors: half of what detection asks, because there are no outliers left."""
+ROUNDS = 24
 GUESS_WEIGHT = 0.02
 """What a guessed pixel counts for beside a measured one."""
 MEASURED = 1e-8
@@ -40,15 +41,20 @@ class Filled:
         return self.surface + trust * (self.coded - self.surface)
 
 
-def fill(depth: DepthMap, coding: Coding, threads: int) -> Filled:
-    """Fill the unknown pixels of a map of unit deviation; known ones keep their values."""
+def fill(depth: DepthMap, coding: Coding, threads: int, hopeless: NDArray[np.bool_] | None = None) -> Filled:
+    """Fill the unknown pixels of a map of unit deviation; known ones keep their values.
+
+    ``hopeless`` pixels get a coarse guess that nobody will see, so that no time is spent on wide holes.
+    """
     known = np.isfinite(depth)
-    surface = smoothest(depth)
+    surface = smoothest(depth, hopeless)
     if known.all() or not known.any() or coding.unit is None:
         return Filled(surface, surface, np.zeros(depth.shape))
-    quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY)
+    apart = min(coding.stride + 1, min(coding.dictionary.patch_shape) // 2)
+    quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=ROUNDS)
     variance = np.where(known, MEASURED, coding.unit**2 * (1 / GUESS_WEIGHT - 1)).astype(np.float32)
-    votes = vote(surface.astype(np.float32), quiet, variance, only=~known, threads=threads)
+    wanted = ~known if hopeless is None else ~known & ~hopeless
+    votes = vote(surface.astype(np.float32), quiet, variance, only=wanted, threads=threads)
     coded = np.where(known | (votes.count == 0), surface, votes.mean)
     return Filled(surface, coded, votes.spread + np.square(coded - surface))
 
@@ -61,13 +67,15 @@ def trust_in_codes(filled: Filled, truth: Floats, hidden: NDArray[np.bool_]) -> 
     return float(np.clip(step @ wanted / energy, 0, 1)) if energy > 0 else 1.0
 
 
-def smoothest(depth: DepthMap, most: int = 200, tolerance: float = 1e-4) -> Floats:
+def smoothest(
+    depth: DepthMap, hopeless: NDArray[np.bool_] | None = None, *, most: int = 300, tolerance: float = 1e-4
+) -> Floats:
     """The surface of least curvature through the known pixels: minimise the squared Laplacian by conjugate gradients.
 
     It starts from Gaussian averages of what is known, the narrowest that reaches; wide holes end a little short of the
     minimum. Nothing known: zero everywhere.
     """
-    unknown = ~np.isfinite(depth)
+    unknown = ~np.isfinite(depth) if hopeless is None else ~np.isfinite(depth) & ~hopeless
     surface = _averages(depth)
     if not unknown.any() or unknown.all():
         return surface
