@@ -11,7 +11,7 @@ from sparsedepth.coding.noise import Stationary
 from sparsedepth.restore.votes import Coding, vote
 from sparsedepth.vocabulary import DepthMap, Floats
 
-LEAST = 0.04
+LEAST = 0.1
 """The deviation of the noise, in those of the map, from which a map is smoothed without being asked."""
 SPARSITY = 2.5
 """What a unit of code costs, in deviations of the noise."""
