@@ -1,0 +1,136 @@
+"""The parts of the default restoration, each against what it promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sparsedepth import Origin, denoise
+from sparsedepth.patches import SYMMETRIES, turned
+from sparsedepth.restore import calibrated, dense, filling
+from sparsedepth.restore.rehearsal import Bins, rehearse, rising
+
+
+def plane(shape=(40, 50)):
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    return 0.3 * x - 0.1 * y + 2
+
+
+def test_the_smoothest_surface_through_a_plane_is_the_plane():
+    """Inside the map; at the border the curvature across it is counted too, and the surface flattens a little."""
+    depth = plane()
+    holes = np.random.default_rng(0).random(depth.shape) < 0.6
+    filled = filling.smoothest(np.where(holes, np.nan, depth), most=2000, tolerance=1e-9)
+    assert_allclose(filled[5:-5, 5:-5], depth[5:-5, 5:-5], atol=0.02)
+    assert_array_equal(filled[~holes], depth[~holes])
+
+
+def test_the_smoothest_surface_has_the_least_curvature():
+    rng = np.random.default_rng(1)
+    depth = rng.standard_normal((12, 12))
+    holes = rng.random(depth.shape) < 0.4
+    best = filling.smoothest(np.where(holes, np.nan, depth), most=5000, tolerance=1e-10)
+
+    def curvature(surface):
+        return np.square(filling._laplacian(surface)).sum()
+
+    for _ in range(20):
+        other = best + np.where(holes, 0.1 * rng.standard_normal(depth.shape), 0)
+        assert curvature(best) <= curvature(other)
+
+
+def test_nothing_known_is_zero_everywhere():
+    assert_array_equal(filling.smoothest(np.full((4, 4), np.nan)), 0)
+
+
+def test_weights_on_the_simplex_are_the_best_of_a_fine_grid():
+    rng = np.random.default_rng(2)
+    steps = np.linspace(0, 1, 101)
+    grid = np.array([(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1])
+    for _ in range(10):
+        half = rng.standard_normal((3, 5))
+        curvature, gain = half @ half.T, rng.standard_normal(3)
+        weights = calibrated._least_on_simplex(curvature, gain)
+        assert weights.min() >= 0
+        assert weights.sum() == pytest.approx(1)
+        value = weights @ curvature @ weights - 2 * weights @ gain
+        assert value <= (np.einsum("ni,ij,nj->n", grid, curvature, grid) - 2 * grid @ gain).min() + 1e-6
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.2])
+def test_the_share_of_noisy_pixels_is_counted(share):
+    rng = np.random.default_rng(3)
+    noisy, clean = (lambda n: rng.lognormal(4, 2, n)), (lambda n: rng.lognormal(-3, 1, n))
+    scores = np.concatenate([noisy(int(20_000 * share)), clean(int(20_000 * (1 - share)))])
+    found, limit = calibrated.noisy_share(scores, noisy(800))
+    assert found == pytest.approx(share, rel=0.25)
+    assert (scores > limit).mean() <= 1.5 * share
+    assert calibrated.noisy_share(clean(20_000), noisy(800))[0] * 20_000 < 3
+
+
+def test_rehearsals_are_as_symmetric_as_their_maps():
+    depth = plane((30, 44))
+    noise = rehearse(depth, None, 1.0, np.random.default_rng(0)).noise[0]
+    assert 0.02 < (noise != 0).mean() < 0.06
+    for symmetry in range(SYMMETRIES):
+        other = rehearse(turned(depth, symmetry), None, 1.0, np.random.default_rng(0)).noise[0]
+        assert_array_equal(turned(noise, symmetry), other)
+
+
+def test_large_maps_are_rehearsed_on_a_part_and_small_ones_often():
+    rng = np.random.default_rng(0)
+    large = rehearse(plane((600, 500)), None, 1.0, rng)
+    assert large.depth.size <= 40_000
+    assert_array_equal(large.sample(plane((600, 500))), large.truth)
+    assert len(rehearse(plane((20, 20)), None, 1.0, rng).depth) == 16
+
+
+def test_rising_is_the_nearest_rising_sequence():
+    assert_allclose(rising(np.array([1.0, 3.0, 2.0, 5.0]), np.array([1.0, 1.0, 3.0, 1.0])), [1, 2.25, 2.25, 5])
+    assert_allclose(rising(np.array([3.0, 2.0, 1.0]), np.ones(3)), 2)
+
+
+def test_bins_hold_enough_and_know_their_means():
+    values = np.random.default_rng(4).random(300)
+    bins = Bins.of(values)
+    assert bins.count(values).min() >= 20
+    assert_allclose(bins.mean(values, values) @ bins.count(values), values.sum())
+    assert_allclose(bins.look_up(values, bins.mean(values, values)), values, atol=0.12)
+
+
+@pytest.mark.parametrize("deviation", [0.05, 0.2])
+def test_noise_that_is_everywhere_is_measured(deviation):
+    y, x = np.mgrid[:120, :120]
+    depth = np.where(x + y > 120, 1.0, 0.0) + 0.01 * x
+    noisy = depth + deviation * np.random.default_rng(5).standard_normal(depth.shape)
+    assert dense.noise_deviation(depth) < 1e-6
+    assert dense.noise_deviation(noisy) == pytest.approx(deviation, rel=0.15)
+
+
+def test_dense_noise_is_smoothed_and_its_variance_foretold():
+    y, x = np.mgrid[:96, :96]
+    clean = np.where(x + y > 100, 3.0, 0.0) + 0.01 * x
+    noisy = clean + 0.3 * np.random.default_rng(6).standard_normal(clean.shape)
+    result = denoise(noisy)
+    error = np.square(result.depth - clean).mean()
+    assert error < 0.3 * np.square(noisy - clean).mean()
+    assert 0.3 < error / result.variance.mean() < 3
+
+
+def test_a_clean_map_comes_back_as_it_was():
+    depth = plane() + np.where(plane() > 8, 4.0, 0)
+    result = denoise(depth)
+    assert_allclose(result.depth, depth, atol=1e-5)
+    assert (result.origin == Origin.MEASURED).all()
+
+
+def test_filled_pixels_err_as_foretold():
+    """Over random holes of a stepped map, the mean squared error is that of the variances, within a factor of two."""
+    y, x = np.mgrid[:100, :100]
+    clean = np.where(x + 0.5 * y > 80, 3.0, 0.0) + 0.02 * x + 0.3 * np.sin(y / 7)
+    holes = np.random.default_rng(7).random(clean.shape) < 0.4
+    result = denoise(np.where(holes, np.nan, clean))
+    filled = result.origin == Origin.FILLED
+    assert filled.sum() > 3000
+    assert 0.5 < np.square(result.depth - clean)[filled].mean() / result.variance[filled].mean() < 2
