@@ -1,0 +1,93 @@
+"""What the top layer changes below it: the cost of a pixel's disparity (Eq. 13) and how much the data count (Eq. 14).
+
+As printed, Eq. 14 is the mean *square* of a difference of data costs, while Eq. 13 divides such a cost by it: the units
+do not agree, and on whole-pixel labels it is zero for most pixels, because their window holds but one label. Here the
+data are weighed by the *root* of that mean, sampled within the window, against its median over the map, and never more
+than without a belief. So the energy keeps its scale, and with no prior and no weighing it is the plain one, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, UnaryCost
+
+STEPS = np.linspace(-1, 1, 9)
+"""Where the window of Eq. 14 is sampled, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """How strongly a belief acts on the cost of disparities; the defaults fit the scale of graph cuts (K = 20)."""
+
+    prior: float = 6.0
+    """What a deviation of sqrt(2) standard deviations costs; 0 = no prior."""
+    cap: float = 3.0
+    """The prior costs at most so many times that: a belief that is wrong can be overruled."""
+    least_deviation: float = 0.5
+    """Of a belief, in pixels: whole-pixel labels are no nearer than that."""
+    least_weight: float = 0.1
+    """Of the data, where they vary most within what is believed; 1 = all data count alike."""
+
+    def __post_init__(self) -> None:
+        if not (self.prior >= 0 and self.cap >= 0 and self.least_deviation > 0 and 0 < self.least_weight <= 1):
+            raise InputError(
+                f"{self} cannot act; prior and cap must be zero or more, least_deviation positive, and least_weight "
+                "within 0 and 1"
+            )
+
+
+NONE = Feedback(prior=0.0, least_weight=1.0)
+"""The cost stays as it is, to the last bit."""
+
+
+def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> UnaryCost:  # noqa: B008 (frozen)
+    """The unary of Eq. 13: weighted data, plus the squared distance to what is believed over twice its variance.
+
+    Where nothing is believed (NaN, or infinite variance) the cost stays as it is.
+
+    >>> cost = lambda disparity: np.abs(disparity - 2)
+    >>> belief = Belief(np.array([[3.0, np.nan]]), np.array([[1.0, np.inf]]))
+    >>> with_belief(cost, belief, Feedback(prior=2.0, least_weight=1.0))(np.array([[2.0, 2.0]])).tolist()
+    [[1.0, 0.0]]
+    """
+    mean, deviation, known = _told(belief, feedback)
+    weight = data_weight(cost, belief, feedback)
+    precision = np.where(known, feedback.prior / (2 * deviation**2), 0).astype(np.float32)
+    most = np.float32(feedback.prior * feedback.cap)
+
+    def cost_with_belief(disparity: DepthMap) -> Floats:
+        away = np.asarray(disparity, np.float32) - mean
+        return weight * cost(disparity) + np.minimum(precision * away**2, most)
+
+    return cost_with_belief
+
+
+def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:  # noqa: B008 (frozen)
+    """How much the data of each pixel count, up to 1: less where they vary more than at the median pixel (Eq. 14)."""
+    known = _told(belief, feedback)[2]
+    if feedback.least_weight == 1 or not known.any():
+        return np.ones(known.shape, np.float32)
+    spread = data_deviation(cost, belief, feedback)
+    usual = np.median(spread[known])
+    weight = np.clip(usual / np.where(spread > usual, spread, max(usual, 1.0)), feedback.least_weight, 1)
+    return np.where(known & (spread > usual), weight, 1).astype(np.float32)
+
+
+def data_deviation(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:  # noqa: B008 (frozen)
+    """The root of Eq. 14: how far data costs within a standard deviation of the belief are from that at its mean."""
+    mean, deviation, known = _told(belief, feedback)
+    centre = cost(mean)
+    around = sum((cost(mean + np.float32(step) * deviation) - centre) ** 2 for step in STEPS)
+    return np.where(known, np.sqrt(around / len(STEPS)), 0)
+
+
+def _told(belief: Belief, feedback: Feedback) -> tuple[DepthMap, DepthMap, NDArray[np.bool_]]:
+    """Mean and floored standard deviation, finite everywhere, and where they mean something."""
+    known = np.isfinite(belief.mean) & np.isfinite(belief.variance)
+    mean = np.where(known, belief.mean, 0).astype(np.float32)
+    deviation = np.sqrt(np.where(known, belief.variance, 1)).astype(np.float32)
+    return mean, np.maximum(deviation, np.float32(feedback.least_deviation)), known

@@ -1,0 +1,81 @@
+"""The two layers in turn: disparities from the views and a belief, then a belief from the disparities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from sparsedepth.stereo.prior import Feedback, with_belief
+from sparsedepth.vocabulary import Belief, DepthMap, InputError, StereoPair, UnaryCost
+
+Solve = Callable[[UnaryCost, StereoPair, DepthMap, Generator], DepthMap]
+"""(cost, pair, start, chance) -> disparity; see `stereo.solvers`."""
+Believe = Callable[[DepthMap], Belief]
+Energy = Callable[[UnaryCost, StereoPair, DepthMap], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A disparity map, and what the top layer makes of it."""
+
+    disparity: DepthMap
+    belief: Belief
+    """Inferred from this map; it acts on the next one."""
+    energy: float
+    """Of the map under the cost that it was found with."""
+    changed: int
+    """Pixels that differ from the estimate before by more than half a pixel; in the first one, 0."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which dictionary, how many rounds and how strong a smoothness a published result had."""
+
+    dictionary: str
+    rounds: int
+    potts: float
+    move: str
+
+
+PAPER = Settings(dictionary="phi1_32", rounds=3, potts=20.0, move="swap")
+"""Graph cuts below 1024 atoms of 32x32 pixels, three times (Sec. V-C)."""
+
+
+def unary_energy(cost: UnaryCost, pair: StereoPair, disparity: DepthMap) -> float:
+    """The sum of the pixels' costs, for want of a solver's own smoothness."""
+    return float(cost(disparity).sum(dtype=np.float64))
+
+
+def two_layer(
+    pair: StereoPair,
+    cost: UnaryCost,
+    solve: Solve,
+    believe: Believe,
+    rng: Generator,
+    *,
+    rounds: int = PAPER.rounds,
+    feedback: Feedback = Feedback(),  # noqa: B008 (frozen)
+    start: DepthMap | None = None,
+    first: DepthMap | None = None,
+    energy: Energy = unary_energy,
+) -> Iterator[Estimate]:
+    """The plain matcher's map, then one map a round, each found with the belief about the one before.
+
+    Any solver and any ``believe`` will do. ``start`` is where the matcher begins, zeros if not given; each round goes
+    on from the map before. ``first`` is the plain matcher's map where it is known already.
+    """
+    if rounds < 0:
+        raise InputError(f"rounds is {rounds}; it must be zero or more")
+    begin = np.zeros(pair.shape, np.float32) if start is None else start
+    unary, disparity = cost, solve(cost, pair, begin, rng) if first is None else first
+    changed = 0
+    for left in range(rounds, -1, -1):
+        belief = believe(disparity)
+        yield Estimate(disparity, belief, energy(unary, pair, disparity), changed)
+        if left:
+            before, unary = disparity, with_belief(cost, belief, feedback)
+            disparity = solve(unary, pair, before, rng)
+            changed = int((np.abs(disparity - before) > 0.5).sum())
