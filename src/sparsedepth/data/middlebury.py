@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter
 
 from sparsedepth.data import data_folder, data_set, require_choice
-from sparsedepth.files import read_map
-from sparsedepth.vocabulary import DepthMap, InputError
+from sparsedepth.files import read_map, read_photo
+from sparsedepth.vocabulary import DepthMap, InputError, StereoPair
 
 SCALE = 3.0
 """Of the 2005 and 2006 maps at a third of their size: px = value / 3."""
@@ -22,6 +23,28 @@ BENCHMARK_SCENES = {
     "Tsukuba": ("middlebury2001/Tsukuba/truedisp.row3.col3.pgm", 16.0),
 }
 """The true map of the left picture of each scene, and its values a pixel of disparity."""
+
+BENCHMARK_VIEWS = {
+    "Teddy": ("im2.png", "im6.png", 59),
+    "Cones": ("im2.png", "im6.png", 59),
+    "Venus": ("im2.png", "im6.png", 19),
+    "Tsukuba": ("scene1.row3.col3.ppm", "scene1.row3.col4.ppm", 15),
+}
+"""Left and right view, and the largest disparity that the benchmark lets one search."""
+
+
+@dataclass(frozen=True, eq=False)
+class StereoScene:
+    """Two views, the true disparities of the left one, and the parts of it on which errors are counted."""
+
+    pair: StereoPair
+    disparity: DepthMap
+    """Pixels; NaN = unknown."""
+    evaluated: NDArray[np.bool_]
+    unoccluded: NDArray[np.bool_]
+    """Evaluated, and seen by both cameras."""
+    discontinuous: NDArray[np.bool_]
+    """Unoccluded, and near a jump of depth."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +81,52 @@ def benchmark_scene(name: str) -> BenchmarkScene:
     path = data_set(*file.split("/")[:-1]) / file.split("/")[-1]
     masks = (read_map(path.with_name(f"mask_{part}.png")) == 255 for part in ("all", "nonocc", "disc"))
     return BenchmarkScene(read_map(path, scale=scale), *masks)
+
+
+def benchmark_pair(name: str) -> StereoScene:
+    """The views and the truth of Teddy, Cones, Venus or Tsukuba, with the masks of the benchmark: to test on, once."""
+    scene = benchmark_scene(name)
+    left, right, max_disparity = BENCHMARK_VIEWS[name]
+    folder = data_set(*BENCHMARK_SCENES[name][0].split("/")[:-1])
+    pair = StereoPair(read_photo(folder / left), read_photo(folder / right), max_disparity)
+    return StereoScene(pair, scene.disparity, scene.evaluated, scene.unoccluded, scene.discontinuous)
+
+
+def scene_names(year: int) -> list[str]:
+    """The scenes of 2005 or 2006."""
+    return sorted({file.parent.name for file in disparity_files(year)})
+
+
+def stereo_pair(year: int, name: str) -> StereoScene:
+    """The views and the truth of a scene of 2005 or 2006, at a third of its size: to choose settings on.
+
+    The range ends 2 px above the largest true disparity. Occluded is what the other view's true map contradicts by more
+    than 1 px; discontinuous is within 4 px of a true jump of more than 2 px.
+    """
+    require_choice(f"scene of {year}", name, tuple(scene_names(year)))
+    folder = data_set(f"middlebury{year}", name)
+    truth, other = (read_map(folder / file, scale=SCALE) for file in ("disp1.png", "disp5.png"))
+    left, right = (read_photo(folder / file) for file in ("view1.png", "view5.png"))
+    pair = StereoPair(left, right, int(np.ceil(np.nanmax(truth))) + 2)
+    known = np.isfinite(truth)
+    seen = known & _seen(truth, other)
+    return StereoScene(pair, truth, known, seen, seen & _near_jumps(truth))
+
+
+def _seen(truth: DepthMap, other: DepthMap) -> NDArray[np.bool_]:
+    """Where the right view's true map agrees with the left one's."""
+    place = np.rint(np.arange(truth.shape[1]) - np.nan_to_num(truth)).astype(np.intp)
+    back = np.take_along_axis(other, np.maximum(place, 0), axis=1)
+    return (place >= 0) & (np.abs(back - truth) <= 1)
+
+
+def _near_jumps(truth: DepthMap, jump: float = 2.0, reach: int = 4) -> NDArray[np.bool_]:
+    """The surroundings of neighbours whose true disparities differ by more than a jump."""
+    jumps = np.zeros(truth.shape, bool)
+    for axis in (0, 1):
+        steps = np.abs(np.diff(truth, axis=axis)) > jump
+        jumps[: steps.shape[0], : steps.shape[1]] |= steps
+    return np.asarray(maximum_filter(jumps, 2 * reach + 1), bool)
 
 
 def full_size_art() -> DepthMap:

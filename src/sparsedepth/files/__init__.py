@@ -6,6 +6,7 @@ in `FORMATS`, an encoding one in `PROFILES`.
 """
 
 from sparsedepth.files.formats import FORMATS, Format
+from sparsedepth.files.photos import read_photo
 from sparsedepth.files.profiles import PROFILES
 from sparsedepth.files.reading import MOST_BYTES, MOST_PIXELS, read, read_array, read_map
 from sparsedepth.files.writing import write, write_array
@@ -22,6 +23,7 @@ __all__ = [
     "read",
     "read_array",
     "read_map",
+    "read_photo",
     "write",
     "write_array",
 ]

@@ -23,7 +23,7 @@ class Solver(Protocol):
 
     data_cost: Cost
 
-    def solve(self, unary: UnaryCost, pair: StereoPair, start: DepthMap, rng: np.random.Generator) -> DepthMap:
+    def solve(self, unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
         """A disparity map of low cost."""
         ...
 

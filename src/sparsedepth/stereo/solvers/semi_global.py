@@ -28,12 +28,12 @@ RELIEF = (1.0, 0.25, 0.1)
 def solve(
     unary: UnaryCost,
     pair: StereoPair,
-    start: DepthMap,
+    start: DepthMap | None,
     rng: np.random.Generator,
     *,
     step_penalty: float = 1.0,
     jump_penalty: float = 4.0,
-    jump: float = 30.0,
+    jump: float = 12.0,
 ) -> DepthMap:
     """The least of the summed path costs, refined by a parabola; ``start`` and ``rng`` are not needed.
 
@@ -60,12 +60,12 @@ def aggregate(
     total = np.zeros_like(volume)
     aside, aside_total = (np.ascontiguousarray(array.swapaxes(1, 2)) for array in (volume, total))
     for dy, dx in directions:
-        edges = [_jumps(view, dy, dx) > jump for view in (pair.left, pair.right)]
+        left, right = (_jumps(view, dy, dx) > jump for view in (pair.left, pair.right))
         if dy:
-            relief = _relief_along_rows(*edges, len(volume))
+            relief = _relief_along_rows(left, right, len(volume))
             _sweep(volume, total, relief, step_penalty, jump_penalty, backwards=dy < 0, tilt=dx)
         else:
-            relief = _relief_along_columns(*edges, len(volume))
+            relief = _relief_along_columns(left, right, len(volume))
             _sweep(aside, aside_total, relief, step_penalty, jump_penalty, backwards=dx < 0, tilt=0)
     total += aside_total.swapaxes(1, 2)
     return total

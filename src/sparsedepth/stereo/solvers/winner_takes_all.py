@@ -10,7 +10,7 @@ from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
 data_cost = ad_census
 
 
-def solve(unary: UnaryCost, pair: StereoPair, start: DepthMap, rng: np.random.Generator) -> DepthMap:
+def solve(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
     """The least of the unary at whole disparities, refined by a parabola; ``start`` and ``rng`` are not needed."""
     del start, rng
     return winner(sample(unary, pair, range(pair.max_disparity + 1)))
