@@ -310,7 +310,9 @@ def test_stopped_while_writing_many_maps_leaves_whole_files_only(tmp_path, numbe
     for index in range(300):
         camera_png(tmp_path / f"in/{index:03d}.png", scene((20, 24), seed=index))
     out = tmp_path / "out"
-    process = started("denoise", tmp_path / "in", "-o", out, *FAST, "--variance-out", tmp_path / "v", "--jobs", 2)
+    process = started(
+        "denoise", tmp_path / "in", "-o", out, *FAST, "--method", "paper", "--variance-out", tmp_path / "v", "--jobs", 2
+    )
     wait_for(lambda: out.exists() and len(os.listdir(out)) > 20, process)
     process.send_signal(number)
     _, said = process.communicate(timeout=20)
