@@ -4,8 +4,9 @@ from sparsedepth.coding.infer import SparseCode, energy, infer, weighted_lasso
 from sparsedepth.coding.learn import LearningStep, learn
 from sparsedepth.coding.noise import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.matching import match
 from sparsedepth.restore import believe, denoise, inpaint
-from sparsedepth.vocabulary import Belief, DepthImage, InputError, Origin, Restoration
+from sparsedepth.vocabulary import Belief, DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
 __all__ = [
     "Belief",
@@ -16,16 +17,19 @@ __all__ = [
     "Jeffreys",
     "Known",
     "LearningStep",
+    "Match",
     "Origin",
     "Restoration",
     "SparseCode",
     "Stationary",
+    "StereoPair",
     "believe",
     "denoise",
     "energy",
     "infer",
     "inpaint",
     "learn",
+    "match",
     "weighted_lasso",
 ]
 __version__ = "0.1.0"

@@ -3,29 +3,33 @@
 A solver's file has ``solve(unary, pair, start, rng) -> disparity``: a map within 0 and ``pair.max_disparity`` whose
 cost, with the file's own idea of smoothness, is low. ``start`` is where it may begin; ``rng`` is its only chance. What
 is particular to it are keyword arguments with defaults. ``data_cost`` is the cost of `stereo.costs` whose scale its
-defaults fit.
+defaults fit, and ``feedback`` how strongly a belief acts on it; a file that says nothing of them has graph cuts' scale.
 """
 
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
 
 import numpy as np
 
-from sparsedepth.stereo.costs import Cost
+from sparsedepth.stereo.costs import Cost, birchfield_tomasi
+from sparsedepth.stereo.prior import Feedback
 from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
 
 
-class Solver(Protocol):
+@dataclass(frozen=True)
+class Solver:
     """What a solver's file offers."""
 
+    solve: Callable[[UnaryCost, StereoPair, DepthMap | None, np.random.Generator], DepthMap]
+    """A disparity map of low cost."""
     data_cost: Cost
-
-    def solve(self, unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
-        """A disparity map of low cost."""
-        ...
+    """The cost whose scale the solver's defaults fit."""
+    feedback: Feedback
+    """How strongly a belief acts on that cost."""
 
 
 def names() -> list[str]:
@@ -37,5 +41,6 @@ def load(name: str) -> Solver:
     """The solver of that name."""
     if name not in names():
         raise InputError(f"there is no solver {name!r}; choose one of {', '.join(names())}")
-    solver: Any = import_module(f"{__name__}.{name}")
-    return solver
+    module = import_module(f"{__name__}.{name}")
+    data_cost = getattr(module, "data_cost", birchfield_tomasi)
+    return Solver(module.solve, data_cost, getattr(module, "feedback", Feedback()))

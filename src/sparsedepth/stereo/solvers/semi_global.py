@@ -13,10 +13,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from sparsedepth.stereo.costs import ad_census, sample
+from sparsedepth.stereo.prior import Feedback
 from sparsedepth.stereo.solvers.winner_takes_all import winner
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
 
 data_cost = ad_census
+feedback = Feedback(prior=1.0, least_weight=1.0)
 
 DIRECTIONS = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
 """Steps (dy, dx) along which paths come."""
@@ -58,7 +60,8 @@ def aggregate(
     Paths are (labels, height, width); each is less the cheapest of its predecessor, so that sums stay small.
     """
     total = np.zeros_like(volume)
-    aside, aside_total = (np.ascontiguousarray(array.swapaxes(1, 2)) for array in (volume, total))
+    aside = np.ascontiguousarray(volume.swapaxes(1, 2))
+    aside_total = np.zeros_like(aside)
     for dy, dx in directions:
         left, right = (_jumps(view, dy, dx) > jump for view in (pair.left, pair.right))
         if dy:

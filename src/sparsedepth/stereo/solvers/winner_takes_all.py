@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparsedepth.stereo.costs import ad_census, sample
+from sparsedepth.stereo.prior import Feedback
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
 
 data_cost = ad_census
+feedback = Feedback(prior=1.0, least_weight=1.0)
 
 
 def solve(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
