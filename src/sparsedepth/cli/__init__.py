@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import evaluating, learning, reproducing, restoring, showing
+from sparsedepth.cli import evaluating, learning, matching, reproducing, restoring, showing
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.vocabulary import InputError
 
@@ -27,6 +27,7 @@ app = typer.Typer(
 for name, command in {
     "denoise": restoring.denoise_command,
     "inpaint": restoring.inpaint_command,
+    "match": matching.match_command,
     "show": showing.show_command,
     "evaluate": evaluating.evaluate_command,
     "learn": learning.learn_command,
