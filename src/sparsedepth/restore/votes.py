@@ -198,7 +198,7 @@ def _averages(sums: Floats, known: NDArray[np.bool_]) -> Votes:
     value, square, floor, noise, trust = (total / some for total in sums[1:])
     spread = np.maximum(square - value**2, 0)
     return Votes(
-        count=count,
+        count=count.copy(),
         mean=np.where(count > 0, value, np.nan),
         spread=spread,
         floor=floor,
