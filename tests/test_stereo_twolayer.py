@@ -111,6 +111,7 @@ def test_a_belief_mends_what_the_data_leave_open():
     assert (abs(first.disparity - 2) > 0.5)[:, 6:].any()
     assert (abs(second.disparity - 2) < 0.5)[:, 6:].all()
     assert second.changed > 0
+    assert first.belief is None
     assert second.belief is told
 
 
@@ -125,7 +126,8 @@ def test_rounds_are_counted_and_a_first_map_is_taken():
     found = list(
         two_layer(views, squared(views), winner_takes_all.solve, believe, np.random.default_rng(0), first=known)
     )
-    assert len(found) == 1 + PAPER.rounds == len(seen)
+    assert len(found) == 1 + PAPER.rounds == 1 + len(seen)
+    assert seen[0] is known
     assert found[0].disparity is known
     assert all(isinstance(each, Estimate) and np.isfinite(each.energy) for each in found)
 

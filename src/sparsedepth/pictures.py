@@ -85,7 +85,8 @@ class Panel:
 
     title: str
     values: DepthMap
-    shows: Literal["depth", "error", "variance"] = "depth"
+    shows: Literal["depth", "error", "variance", "change", "photo"] = "depth"
+    """A change is 1 (white), -1 (black) or 0; a photo has 0..255."""
 
 
 def save_panels(
@@ -141,6 +142,8 @@ def _look(panel: Panel, depths: Normalize) -> tuple[str, Normalize, DepthMap, st
     """Colours, limits, values and title of a panel."""
     if panel.shows == "depth":
         return "viridis", depths, panel.values, panel.title
+    if panel.shows in ("change", "photo"):
+        return "gray", Normalize(-1, 1) if panel.shows == "change" else Normalize(0, 255), panel.values, panel.title
     positive = np.where(np.isfinite(panel.values) & (panel.values > 0), panel.values, np.nan)
     low, high = (np.nanmin(positive), np.nanmax(positive)) if np.isfinite(positive).any() else (0.1, 1.0)
     if panel.shows == "error":

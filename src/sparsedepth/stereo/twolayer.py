@@ -19,11 +19,11 @@ Energy = Callable[[UnaryCost, StereoPair, DepthMap], float]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A disparity map, and what the top layer makes of it."""
+    """A disparity map, and the belief about the map before, with which it was found."""
 
     disparity: DepthMap
-    belief: Belief
-    """Inferred from this map; it acts on the next one."""
+    belief: Belief | None
+    """None of the plain matcher's map."""
     energy: float
     """Of the map under the cost that it was found with."""
     changed: int
@@ -70,12 +70,11 @@ def two_layer(
     if rounds < 0:
         raise InputError(f"rounds is {rounds}; it must be zero or more")
     begin = np.zeros(pair.shape, np.float32) if start is None else start
-    unary, disparity = cost, solve(cost, pair, begin, rng) if first is None else first
-    changed = 0
-    for left in range(rounds, -1, -1):
-        belief = believe(disparity)
+    disparity = solve(cost, pair, begin, rng) if first is None else first
+    yield Estimate(disparity, None, energy(cost, pair, disparity), 0)
+    for _ in range(rounds):
+        before, belief = disparity, believe(disparity)
+        unary = with_belief(cost, belief, feedback)
+        disparity = solve(unary, pair, before, rng)
+        changed = int((np.abs(disparity - before) > 0.5).sum())
         yield Estimate(disparity, belief, energy(unary, pair, disparity), changed)
-        if left:
-            before, unary = disparity, with_belief(cost, belief, feedback)
-            disparity = solve(unary, pair, before, rng)
-            changed = int((np.abs(disparity - before) > 0.5).sum())

@@ -1,0 +1,80 @@
+"""The stereo experiment: its short version runs anywhere, and its arms are what the page says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+
+from sparsedepth import experiments
+from sparsedepth.experiments import stereo
+from sparsedepth.stereo import cuts
+from sparsedepth.vocabulary import InputError
+
+pytestmark = pytest.mark.skipif(
+    not any(map(importlib.util.find_spec, cuts.CUTTERS)), reason="no library of maximum flows is installed"
+)
+
+
+@pytest.fixture
+def without_data(monkeypatch):
+    monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
+
+
+@pytest.mark.usefixtures("without_data")
+def test_stereo_in_short(tmp_path):
+    steps = []
+    facts = experiments.load("stereo").run(tmp_path, lambda _, done, total: steps.append((done, total)), quick=True)
+    facts = json.loads(json.dumps(facts, allow_nan=False))
+    page = (tmp_path / "stereo.md").read_text()
+    assert "stands in for the scenes" in page
+    scene = facts["bad"]["Motorcycle"]
+    assert set(scene) == set(stereo.DATA)
+    for data, parts in scene.items():
+        picture = f"stereo-motorcycle-{data.lower()}.png"
+        assert f"({picture})" in page
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+        assert set(parts) == {*stereo.PARTS, "any"}
+        for errors in parts.values():
+            assert set(errors) == {stereo.PLAIN, *stereo.FEEDBACK, stereo.FILTERED}
+            assert all(0 <= error <= 100 for each in errors.values() for error in each)
+        assert np.all(np.array(parts["any"][stereo.BOTH]) >= parts["all"][stereo.BOTH])
+    assert len(facts["verdicts"]) == 3 * len(stereo.DATA)
+    assert page.count("**no**") == list(facts["verdicts"].values()).count(False)
+    assert steps == [(1, 2), (2, 2)]
+
+
+@pytest.mark.usefixtures("without_data")
+def test_a_whole_run_asks_for_its_data(tmp_path):
+    with pytest.raises(InputError, match="SPARSEDEPTH_DATA"):
+        stereo.run(tmp_path, lambda *_: None)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("without_data")
+def test_a_job_gives_the_same_maps_again_and_starts_differ():
+    scene = stereo._quick_plan().scenes[0]
+    jobs = [stereo.Job(scene, "squared", start, "phi1", 16) for start in (0, 0, 1)]
+    first, again, other = (job.done() for job in jobs)
+    for name, disparity in first.items():
+        np.testing.assert_array_equal(disparity, again[name])
+    assert (first[stereo.PLAIN] != other[stereo.PLAIN]).any()
+
+
+def test_white_is_fixed_and_black_is_broken():
+    truth = np.array([[2.0, 2.0, 2.0, np.nan]])
+    maps = {stereo.PLAIN: np.array([[5.0, 2.0, 2.0, 0.0]]), stereo.BOTH: np.array([[2.0, 5.0, 2.0, 7.0]])}
+    panel = stereo._changed(stereo.BOTH, maps, truth)
+    np.testing.assert_array_equal(panel.values, [[1, -1, 0, 0]])
+    assert "33.33% fixed" in panel.title
+
+
+@pytest.mark.usefixtures("real_data")
+def test_the_whole_plan_is_the_papers_scene_and_three_more():
+    plan = stereo._plan()
+    assert [scene.name for scene in plan.scenes] == ["Tsukuba", "Venus", "Teddy", "Cones"]
+    assert plan.scenes[0].move == "swap"
+    assert plan.scenes[0].rounds == 3
+    assert len(plan.jobs()) == 4 * 2 * stereo.STARTS
