@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,11 +18,11 @@ from sparsedepth.stereo.reliability import local_variance
 from test_data import with_data
 
 
-def texture(shape, seed=0, channels=3) -> np.ndarray:
+def texture(shape, seed=0, channels=3) -> Any:
     return np.random.default_rng(seed).integers(0, 256, (*shape, channels), np.uint8)
 
 
-def step_scene(near=9, far=3, shape=(30, 70), seed=0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def step_scene(near=9, far=3, shape=(30, 70), seed=0) -> tuple[Any, Any, Any]:
     """A square in front of a wall: left view, right view, true disparity."""
     behind, front = texture((shape[0], shape[1] + 20), seed), texture((14, 24), seed + 1)
     left, right = (behind[:, start : start + shape[1]].copy() for start in (4, 4 + far))
@@ -201,9 +203,11 @@ def test_swapped_and_flat_views_and_other_mistakes_are_said():
         match(right, left, max_disparity=14, prior=False)
     with pytest.raises(InputError, match="nothing to match"):
         match(np.full_like(left, 9), right, max_disparity=14)
-    for wish in ({"rounds": -1}, {"threads": 0}, {"solver": "magic"}, {"max_disparity": 90}):
+    usual: dict[str, Any] = {"max_disparity": 14}
+    wishes: list[dict[str, Any]] = [{"rounds": -1}, {"threads": 0}, {"solver": "magic"}, {"max_disparity": 90}]
+    for wish in wishes:
         with pytest.raises(InputError):
-            match(left, right, **{"max_disparity": 14} | wish)
+            match(left, right, **(usual | wish))
 
 
 def test_a_volume_beyond_memory_is_refused_before_it_is_made():

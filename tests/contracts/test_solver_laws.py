@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def solver(request) -> solvers.Solver:
     return solvers.load(request.param)
 
 
-def texture(shape=(18, 40), seed=0, channels=3) -> np.ndarray:
+def texture(shape=(18, 40), seed=0, channels=3) -> Any:
     return np.random.default_rng(seed).integers(0, 256, (*shape, channels), np.uint8)
 
 
@@ -37,7 +38,7 @@ def solved(solver: solvers.Solver, pair: StereoPair, seed=0) -> np.ndarray:
 
 
 def test_views_of_one_colour_are_far_away(solver):
-    flat = np.full((9, 14), 77, np.uint8)
+    flat: Any = np.full((9, 14), 77, np.uint8)
     np.testing.assert_array_equal(solved(solver, StereoPair(flat, flat, 4)), 0)
 
 
