@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "pages": {"vocabulary", "atomic"},
     "report": {"vocabulary", "atomic"},
     "workers": set(),
+    "sklearn": {"vocabulary", "dictionary", "patches", "coding"},
     "coding": {"vocabulary", "atomic", "dictionary", "patches", "workers"},
     "restore": {"vocabulary", "dictionary", "patches", "coding", "workers"},
     "baselines": {"vocabulary"},
@@ -74,8 +75,8 @@ NOT_REQUIRED = {
     "spams",
     "celer",
 }
-WRAPPED = {"stereo/opencv.py": {"cv2"}}
-"""Files that offer a peer to those who have installed it; they import it within a function."""
+WRAPPED = {"stereo/opencv.py": {"cv2"}, "sklearn.py": {"sklearn"}}
+"""Files that offer a peer to those who have installed it; nothing else imports it, or them."""
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
