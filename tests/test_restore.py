@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsedepth import Origin, denoise
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import calibrated, dense, filling
-from sparsedepth.restore.rehearsal import Bins, rehearse, rising
+from sparsedepth.restore import dense, filling, weighing
+from sparsedepth.restore.rehearsal import Levels, rehearse, rising
 
 
 def plane(shape=(40, 50)):
@@ -51,7 +51,7 @@ def test_weights_on_the_simplex_are_the_best_of_a_fine_grid():
     for _ in range(10):
         half = rng.standard_normal((3, 5))
         curvature, gain = half @ half.T, rng.standard_normal(3)
-        weights = calibrated._least_on_simplex(curvature, gain)
+        weights = weighing._least_on_simplex(curvature, gain)
         assert weights.min() >= 0
         assert weights.sum() == pytest.approx(1)
         value = weights @ curvature @ weights - 2 * weights @ gain
@@ -63,10 +63,10 @@ def test_the_share_of_noisy_pixels_is_counted(share):
     rng = np.random.default_rng(3)
     noisy, clean = (lambda n: rng.lognormal(4, 2, n)), (lambda n: rng.lognormal(-3, 1, n))
     scores = np.concatenate([noisy(int(20_000 * share)), clean(int(20_000 * (1 - share)))])
-    found, limit = calibrated.noisy_share(scores, noisy(800))
+    found, limit = weighing.noisy_share(scores, noisy(800))
     assert found == pytest.approx(share, rel=0.25)
     assert (scores > limit).mean() <= 1.5 * share
-    assert calibrated.noisy_share(clean(20_000), noisy(800))[0] * 20_000 < 3
+    assert weighing.noisy_share(clean(20_000), noisy(800))[0] * 20_000 < 3
 
 
 def test_rehearsals_are_as_symmetric_as_their_maps():
@@ -91,12 +91,23 @@ def test_rising_is_the_nearest_rising_sequence():
     assert_allclose(rising(np.array([3.0, 2.0, 1.0]), np.ones(3)), 2)
 
 
-def test_bins_hold_enough_and_know_their_means():
-    values = np.random.default_rng(4).random(300)
-    bins = Bins.of(values)
-    assert bins.count(values).min() >= 20
-    assert_allclose(bins.mean(values, values) @ bins.count(values), values.sum())
-    assert_allclose(bins.look_up(values, bins.mean(values, values)), values, atol=0.12)
+def test_levels_follow_the_mean_of_what_they_are_taught():
+    rng = np.random.default_rng(4)
+    told = rng.lognormal(0, 1, 20_000)
+    levels = Levels.of_means(told, told * rng.exponential(1, told.shape))
+    inner = np.array([0.3, 1.0, 3.0])
+    assert_allclose(levels(inner), inner, rtol=0.15)
+    assert levels(told).mean() == pytest.approx(told.mean(), rel=0.1)
+
+
+def test_the_chance_of_noise_is_its_share_where_nothing_tells_and_one_where_all_is_noise():
+    rng = np.random.default_rng(5)
+    noisy = rng.lognormal(2, 1, 1000)
+    alike = Levels.of_shares(noisy, rng.lognormal(2, 1, 20_000), 0.1)
+    assert_allclose(alike(np.array([1.0, 7.0, 50.0])), 0.1, atol=0.05)
+    apart = Levels.of_shares(noisy, np.concatenate([noisy, rng.lognormal(-6, 1, 9000)]), 0.1)
+    assert apart(np.array([50.0]))[0] > 0.9
+    assert apart(np.array([1e-3]))[0] < 0.02
 
 
 @pytest.mark.parametrize("deviation", [0.05, 0.2])

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsedepth import Dictionary, InputError, Origin, Restoration, believe, denoise, inpaint
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import METHODS, votes
+from sparsedepth.restore import METHODS, door, votes
 
 pytestmark = pytest.mark.parametrize("method", METHODS)
 QUICK = {"quality": "fast", "threads": 1}
@@ -129,6 +129,24 @@ def test_threads_and_bands_do_not_matter(method, monkeypatch):
     banded = restore(noisy, method)
     assert_allclose(result.depth, banded.depth, rtol=1e-6)
     assert_array_equal(result.origin, banded.origin)
+
+
+def test_tiles_do_not_matter(method, monkeypatch):
+    """A huge map is worked on in tiles: the same result, if the whole of it is the sample that it is learned from."""
+    _, depth = scene((90, 110), holes=0.02)
+    whole = restore(depth, method, second_pass=True)
+    monkeypatch.setattr(door, "MOST_PIXELS", 1000)
+    monkeypatch.setattr(door, "TILE", 40)
+    same(whole, restore(depth, method, second_pass=True, threads=2))
+
+
+def test_the_result_can_go_into_arrays_of_the_caller(method):
+    _, depth = scene()
+    room = Restoration(np.zeros(depth.shape), np.zeros(depth.shape), np.zeros(depth.shape, np.uint8))
+    assert restore(depth, method, out=room) is room
+    same(room, restore(depth, method))
+    with pytest.raises(InputError, match=r"out\.origin"):
+        restore(depth, method, out=Restoration(room.depth, room.variance, np.zeros((3, 3), np.uint8)))
 
 
 def test_inpainting_keeps_what_was_measured(method):

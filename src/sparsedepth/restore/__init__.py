@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import calibrated, paper
-from sparsedepth.restore.door import Work
+from sparsedepth.restore import outward as rings
+from sparsedepth.restore.door import Part, Work
 from sparsedepth.restore.votes import Coding, vote
-from sparsedepth.vocabulary import Belief, InputError, Restoration
+from sparsedepth.vocabulary import Belief, Floats, InputError, Origin, Restoration
 from sparsedepth.workers import cores
 
 METHODS = {"calibrated": calibrated, "paper": paper}
-"""Name -> module with ``coding(dictionary, quality)`` and ``restore(work, coding, ...)``."""
+"""Name -> module with ``coding(dictionary, quality)`` and ``restorer(work, coding, ...)``."""
 
 
 def believe(
@@ -38,10 +40,13 @@ def believe(
     chosen = _dictionary(dictionary) or Dictionary.builtin("default")
     work = Work.of(depth, variance, chosen.patch_shape, invalid)
     coding = Coding(chosen, noise, sparsity, _at_least_one("stride", stride))
-    votes = vote(work.depth, coding, work.variance, threads=_threads(threads))
-    spread = np.where(np.isfinite(work.depth), votes.noise, paper.predicted_variance(votes))
-    origin = np.where(votes.count > 0, 0, 3)
-    result = work.back(votes.mean, spread, origin)
+
+    def believed(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
+        votes = vote(part.depth, coding, part.variance, window=part.window, threads=threads)
+        spread = np.where(np.isfinite(part.depth), votes.noise, paper.predicted_variance(votes))
+        return votes.mean, spread, np.where(votes.count > 0, Origin.MEASURED, Origin.REFUSED)
+
+    result = work.do(believed, None, _threads(threads))
     return Belief(result.depth, result.variance)
 
 
@@ -57,6 +62,7 @@ def denoise(
     second_pass: bool = False,
     invalid: float | Sequence[float] | None = None,
     threads: int | None = None,
+    out: Restoration | None = None,
 ) -> Restoration:
     """Correct the noisy pixels of a depth map and fill its holes; the result says which pixel is which.
 
@@ -64,7 +70,8 @@ def denoise(
     other codes. ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
     refused (NaN, infinite variance), unless ``outward`` asks to fill it ring by ring with growing variance.
     ``second_pass`` inpaints what the first pass found noisy. ``quality`` is "fast", "balanced" or "best", or "paper"
-    for the paper's method, dictionary and stride.
+    for the paper's method, dictionary and stride. A huge map is worked on in tiles; it may lie in a memory-mapped file,
+    and so may the arrays of ``out``, which receive the result.
 
     >>> import numpy as np
     >>> from sparsedepth import denoise
@@ -75,8 +82,8 @@ def denoise(
     (2, True)
     """
     return _restore(
-        depth, variance, dictionary, method, quality, invalid, threads,
-        correct=True, fill=fill, outward=outward, second_pass=second_pass,
+        depth, variance, dictionary, method, quality, invalid, threads, out, outward,
+        correct=True, fill=fill, second_pass=second_pass,
     )  # fmt: skip
 
 
@@ -90,11 +97,12 @@ def inpaint(
     outward: bool = False,
     invalid: float | Sequence[float] | None = None,
     threads: int | None = None,
+    out: Restoration | None = None,
 ) -> Restoration:
     """Fill the holes of a depth map and leave what was measured as it is. Arguments are those of `denoise`."""
     return _restore(
-        depth, variance, dictionary, method, quality, invalid, threads,
-        correct=False, fill=True, outward=outward, second_pass=False,
+        depth, variance, dictionary, method, quality, invalid, threads, out, outward,
+        correct=False, fill=True, second_pass=False,
     )  # fmt: skip
 
 
@@ -106,14 +114,24 @@ def _restore(
     quality: str,
     invalid: float | Sequence[float] | None,
     threads: int | None,
-    **wishes: bool,
+    out: Restoration | None,
+    outward: bool,
+    *,
+    correct: bool,
+    fill: bool,
+    second_pass: bool,
 ) -> Restoration:
     if method not in METHODS:
         raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
     method = "paper" if quality == "paper" else method
     coding = METHODS[method].coding(_dictionary(dictionary), quality)
     work = Work.of(depth, variance, coding.dictionary.patch_shape, invalid)
-    return METHODS[method].restore(work, coding, **wishes, threads=_threads(threads))
+    threads = _threads(threads)
+    wishes = {"correct": correct, "fill": fill, "second_pass": second_pass}
+    result = work.do(METHODS[method].restorer(work, coding, **wishes, threads=threads), out, threads)
+    if outward and fill:
+        rings.fill(work, result, coding, threads)
+    return result
 
 
 def _dictionary(dictionary: Dictionary | str | None) -> Dictionary | None:

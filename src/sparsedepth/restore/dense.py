@@ -8,6 +8,7 @@ import numpy as np
 from scipy.ndimage import uniform_filter
 
 from sparsedepth.coding.noise import Stationary
+from sparsedepth.restore.door import Window
 from sparsedepth.restore.votes import Coding, vote
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -36,8 +37,8 @@ def noise_deviation(depth: DepthMap) -> float:
     return float(np.percentile(local[known], 20) / gaussian)
 
 
-def smooth(depth: DepthMap, coding: Coding, deviation: float, threads: int) -> tuple[Floats, Floats]:
+def smooth(depth: DepthMap, coding: Coding, deviation: float, window: Window, threads: int) -> tuple[Floats, Floats]:
     """The coded value of each pixel and its variance, for noise of one deviation everywhere."""
     coarse = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, unit=deviation)
-    votes = vote(depth, coarse, threads=threads)
+    votes = vote(depth, coarse, window=window, threads=threads)
     return votes.mean, votes.spread + (LEFT * deviation) ** 2

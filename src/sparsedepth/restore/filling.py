@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from sparsedepth.coding.noise import Stationary
+from sparsedepth.restore.door import Window
 from sparsedepth.restore.votes import Coding, vote
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -41,7 +42,13 @@ class Filled:
         return self.surface + trust * (self.coded - self.surface)
 
 
-def fill(depth: DepthMap, coding: Coding, threads: int, hopeless: NDArray[np.bool_] | None = None) -> Filled:
+def fill(
+    depth: DepthMap,
+    coding: Coding,
+    threads: int,
+    hopeless: NDArray[np.bool_] | None = None,
+    window: Window | None = None,
+) -> Filled:
     """Fill the unknown pixels of a map of unit deviation; known ones keep their values.
 
     ``hopeless`` pixels get a coarse guess that nobody will see, so that no time is spent on wide holes.
@@ -54,7 +61,7 @@ def fill(depth: DepthMap, coding: Coding, threads: int, hopeless: NDArray[np.boo
     quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=ROUNDS)
     variance = np.where(known, MEASURED, coding.unit**2 * (1 / GUESS_WEIGHT - 1)).astype(np.float32)
     wanted = ~known if hopeless is None else ~known & ~hopeless
-    votes = vote(surface.astype(np.float32), quiet, variance, only=wanted, threads=threads)
+    votes = vote(surface.astype(np.float32), quiet, variance, only=wanted, window=window, threads=threads)
     coded = np.where(known | (votes.count == 0), surface, votes.mean)
     return Filled(surface, coded, votes.spread + np.square(coded - surface))
 

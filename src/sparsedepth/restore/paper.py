@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore import outward as rings
-from sparsedepth.restore.door import Work, too_wide
+from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
 from sparsedepth.restore.votes import Coding, Votes, vote
-from sparsedepth.vocabulary import Floats, InputError, Origin, Restoration
+from sparsedepth.vocabulary import Floats, InputError
 
 STRIDES = {"paper": 1, "best": 2, "balanced": 5, "fast": 7}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
@@ -29,26 +31,26 @@ def coding(dictionary: Dictionary | None, quality: str) -> Coding:
     return Coding(dictionary, stride=stride, tolerance=tolerance, max_rounds=most)
 
 
-def restore(
-    work: Work, coding: Coding, *, correct: bool, fill: bool, outward: bool, second_pass: bool, threads: int
-) -> Restoration:
-    """Correct the known pixels and fill the unknown ones, as asked."""
-    depth, known = work.depth, np.isfinite(work.depth)
-    votes = vote(depth, coding, work.variance, threads=threads)
-    noisy = known & (votes.trust < HALF) & correct
-    mean, variance = votes.mean, np.where(known, votes.noise, predicted_variance(votes))
-    if second_pass and noisy.any():
-        again = vote(np.where(noisy, np.nan, depth), coding, work.variance, threads=threads)
-        held = again.count > 0
-        mean = np.where(held, again.mean, mean)
-        variance = np.where(noisy, variance, np.where(known, again.noise, predicted_variance(again)))
-    if not correct:
-        mean = np.where(known, depth, mean)
-    refused = ~known & ((votes.count == 0) | too_wide(~known, coding.dictionary.patch_shape) | (not fill))
-    origin = np.select([refused, ~known, noisy], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
-    if outward and fill and refused.any():
-        mean, variance, origin = rings.fill(mean, variance, origin, coding, threads)
-    return work.back(mean, variance, origin)
+def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pass: bool, threads: int) -> RestorePart:
+    """How to correct the known pixels of a part of the map and fill the unknown ones; the map teaches nothing."""
+
+    def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
+        depth, known = part.depth, np.isfinite(part.depth)
+        votes = vote(depth, coding, part.variance, window=part.window, threads=threads)
+        noisy = known & (votes.trust < HALF) & correct
+        mean, variance = votes.mean, np.where(known, votes.noise, predicted_variance(votes))
+        if second_pass and noisy.any():
+            shown = np.where(noisy, np.nan, depth)
+            again = vote(shown, coding, part.variance, window=part.window, threads=threads)
+            held = again.count > 0
+            mean = np.where(held, again.mean, mean)
+            variance = np.where(noisy, variance, np.where(known, again.noise, predicted_variance(again)))
+        if not correct:
+            mean = np.where(known, depth, mean)
+        refused = ~known & ((votes.count == 0) | too_wide(~known, coding.dictionary.patch_shape) | (not fill))
+        return mean, variance, origins(known, noisy, refused)
+
+    return restored
 
 
 def predicted_variance(votes: Votes) -> Floats:

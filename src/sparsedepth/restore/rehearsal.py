@@ -119,38 +119,51 @@ def _noise(shape: tuple[int, int], rng: np.random.Generator) -> Floats:
 
 
 @dataclass(frozen=True)
-class Bins:
-    """Ranges of a number, each with enough of the pixels that teach something.
+class Levels:
+    """A rising function of a number that is not negative, learned in ranges and interpolated between them.
 
-    Finer ones would hold no error at all by chance, and promise what nobody has seen.
+    Each range has enough of the pixels that teach something: finer ones would hold no error at all by chance, and
+    promise what nobody has seen.
     """
 
-    limits: Vector
+    at: Vector
+    """The logarithms of the numbers where the function is known."""
+    level: Vector
 
     @classmethod
-    def of(cls, telling: Vector) -> Bins:
-        bins = int(np.clip(len(telling) // ENOUGH, 1, MOST_BINS))
-        return cls(np.unique(np.quantile(telling, np.linspace(0, 1, bins + 1)[1:-1])) if bins > 1 else np.empty(0))
+    def of_means(cls, told: Vector, taught: Vector) -> Levels:
+        """The mean of what is taught as a function of what is told."""
+        edges = _edges(told)
+        count, total = (np.histogram(told, edges, weights=w)[0] for w in (None, taught))
+        return cls(_centres(told, edges), rising(total / np.maximum(count, 1), count))
 
-    def count(self, values: Vector) -> Vector:
-        return np.bincount(self._of(values), minlength=len(self.limits) + 1).astype(np.float64)
+    @classmethod
+    def of_shares(cls, noisy: Vector, all_of_them: Vector, share: float) -> Levels:
+        """The chance that a number is that of a noisy pixel, where these are a share of all and have such numbers."""
+        edges = _edges(noisy)
+        among = share * np.histogram(noisy, edges)[0] / max(len(noisy), 1)
+        count = np.histogram(all_of_them, edges)[0]
+        chance = np.minimum(1, among * len(all_of_them) / np.maximum(count, 1))
+        return cls(_centres(noisy, edges), rising(chance, count))
 
-    def mean(self, values: Vector, of: Vector) -> Vector:
-        """The mean of something over the pixels of each bin; 0 where there are none."""
-        total = np.bincount(self._of(values), of, len(self.limits) + 1)
-        return total / np.maximum(self.count(values), 1)
+    def __call__(self, told: Floats) -> Floats:
+        return np.interp(_log(told), self.at, self.level)
 
-    def median(self, values: Vector, of: Vector) -> Vector:
-        """The median of something over the pixels of each bin; 0 where there are none."""
-        which = self._of(values)
-        parts = (of[which == index] for index in range(len(self.limits) + 1))
-        return np.array([np.median(part) if len(part) else 0.0 for part in parts])
 
-    def look_up(self, values: Floats, levels: Vector) -> Floats:
-        return levels[self._of(values)]
+def _edges(told: Vector) -> Vector:
+    bins = int(np.clip(len(told) // ENOUGH, 1, MOST_BINS))
+    inner = np.unique(np.quantile(told, np.linspace(0, 1, bins + 1)[1:-1])) if bins > 1 else np.empty(0)
+    return np.concatenate([[-np.inf], inner, [np.inf]])
 
-    def _of(self, values: Floats) -> NDArray[np.intp]:
-        return np.searchsorted(self.limits, values, side="right")
+
+def _centres(told: Vector, edges: Vector) -> Vector:
+    """The mean logarithm of the numbers in each range."""
+    count, total = (np.histogram(told, edges, weights=w)[0] for w in (None, _log(told)))
+    return np.maximum.accumulate(total / np.maximum(count, 1))
+
+
+def _log(told: Floats) -> Floats:
+    return np.log(np.maximum(told, np.finfo(np.float64).tiny))
 
 
 def rising(values: Vector, mass: Vector) -> Vector:

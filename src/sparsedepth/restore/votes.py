@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sparsedepth.coding.infer import infer
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.patches import Normalised, add_tiles, corners, normalise
+from sparsedepth.patches import Normalised, add_tiles, normalise
+from sparsedepth.restore.door import Window
 from sparsedepth.vocabulary import DepthMap, Floats
 from sparsedepth.workers import in_order
 
@@ -98,15 +99,16 @@ def vote(
     variance: DepthMap | None = None,
     *,
     only: NDArray[np.bool_] | None = None,
+    window: Window | None = None,
     threads: int = 1,
 ) -> Votes:
     """Code every patch of a map of about unit variance, or those that touch the pixels of ``only``.
 
-    ``variance`` is a sensor's own, for each pixel.
+    ``variance`` is a sensor's own, for each pixel. ``window`` says of which part of a larger map this is.
     """
-    shape = depth.shape
-    height, width = coding.dictionary.patch_shape
-    tops, lefts = corners(shape[0], height, coding.stride), corners(shape[1], width, coding.stride)
+    shape = (depth.shape[0], depth.shape[1])
+    height = coding.dictionary.patch_shape[0]
+    tops, lefts = (window or Window.on_all(shape)).corners(coding.dictionary.patch_shape, coding.stride)
     sums = np.zeros((6, *shape))
 
     def tally(band: slice) -> tuple[NDArray[np.intp], Floats]:
