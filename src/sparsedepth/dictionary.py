@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from sparsedepth.atomic import write_atomically
-from sparsedepth.vocabulary import Floats, InputError
+from sparsedepth.vocabulary import Floats, InputError, one_line
 
 KIND = "sparsedepth dictionary"
 LARGEST_FILE = 1 << 30
@@ -125,4 +125,4 @@ def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
                 raise InputError(f"{path} is a safetensors file but no {kind}")
             return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is no {kind} ({error}); these are safetensors files") from None
+        raise InputError(f"{path} is no {kind} ({one_line(error)}); these are safetensors files") from None

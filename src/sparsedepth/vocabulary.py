@@ -34,6 +34,13 @@ class InputError(ValueError):
     """What came in cannot be used; the message says what came, what was wanted and what to do."""
 
 
+def one_line(text: object, most: int = 400) -> str:
+    """What a library or a file says, fit for a sentence: in one line, without control characters, not too long."""
+    line = " ".join(str(text).split())
+    line = "".join(letter if letter.isprintable() else "?" for letter in line)
+    return line if len(line) <= most else f"{line[:most]}..."
+
+
 Unit = Literal["m", "mm", "px", "1/m", ""]
 """What the numbers of a map count; "" = nobody said."""
 

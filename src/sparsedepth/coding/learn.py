@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -177,6 +178,7 @@ class LearningState:
         arrays = {"atoms": self.atoms, "usage": self.usage, "history": self.history}
         arrays |= {f"memory.{k}": v for k, v in self.memory.items()}
         header = {"kind": CHECKPOINT, "step": str(self.step), "about": json.dumps(about, sort_keys=True)}
+        header["sha256"] = _digest(arrays, header["step"])
         write_atomically(path, save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata=header))
 
     @classmethod
@@ -184,8 +186,19 @@ class LearningState:
         arrays, header = read_arrays(path, CHECKPOINT)
         if header.get("about") != json.dumps(about, sort_keys=True):
             raise InputError(f"{path} belongs to a run with other data or settings; repeat its command, or start anew")
+        if header.get("sha256") != _digest(arrays, header.get("step", "")):
+            raise InputError(f"{path} is damaged; start anew without it")
         memory = {name.removeprefix("memory."): v for name, v in arrays.items() if name.startswith("memory.")}
         return cls(int(header["step"]), arrays["atoms"], arrays["usage"], memory, arrays["history"])
+
+
+def _digest(arrays: dict[str, Any], step: str) -> str:
+    """A checksum of all that a checkpoint holds."""
+    digest = hashlib.sha256(step.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

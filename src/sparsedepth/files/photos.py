@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from sparsedepth.files.decoding import said_of
 from sparsedepth.files.stored import Pixels
 from sparsedepth.vocabulary import InputError
 
 KINDS = ("PNG", "JPEG", "PPM", "TIFF", "BMP", "WEBP")
+MOST_PIXELS = 1 << 27
 
 
 def read_photo(path: str | Path) -> Pixels:
@@ -23,24 +24,30 @@ def read_photo(path: str | Path) -> Pixels:
     path = Path(path)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
+    return said_of(path, lambda: _photo(path))
+
+
+def _photo(path: Path) -> Pixels:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=KINDS) as picture:
-                return _pixels(picture)
+        with Image.open(path, formats=KINDS) as picture:
+            if picture.width * picture.height > MOST_PIXELS:
+                raise InputError(f"it promises {picture.width} x {picture.height} pixels; cut it into parts")
+            return _pixels(picture)
     except UnidentifiedImageError:
-        raise InputError(f"{path} is no photograph of a known kind; use one of {', '.join(KINDS)}") from None
-    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        raise InputError(f"{path} promises more pixels than a photograph should have; cut it into parts") from None
-    except MemoryError:
-        raise
-    except Exception as error:  # decoders fail in many ways on broken or hostile files; all mean the same to the user
-        raise InputError(f"{path} cannot be read: {str(error) or type(error).__name__}; is it whole?") from None
+        raise InputError(f"it is no photograph of a known kind; use one of {', '.join(KINDS)}") from None
+    except Image.DecompressionBombError:
+        raise InputError("it promises more pixels than a photograph should have; cut it into parts") from None
 
 
 def _pixels(picture: Image.Image) -> Pixels:
     if picture.mode in ("L", "RGB", "F"):
         return np.asarray(picture)
     if picture.mode.startswith("I"):
-        return np.asarray(picture).astype(np.uint16)
+        return _as_16_bits(np.asarray(picture))
     return np.asarray(picture.convert("L" if picture.mode in ("1", "LA", "La") else "RGB"))
+
+
+def _as_16_bits(pixels: Pixels) -> Pixels:
+    if pixels.min() < 0 or pixels.max() > 65535:
+        raise InputError(f"it holds numbers from {pixels.min()} to {pixels.max()}; a photograph has 8 or 16 bits")
+    return pixels.astype(np.uint16)

@@ -21,16 +21,18 @@ KEYWORD = "sparsedepth"
 def read(path: Path, budget: Budget) -> Stored:
     """The pixels as they are. The header is checked first, hence Pillow's own limit on pictures is not asked."""
     with open(path, "rb") as file:
-        dtype = _check_header(file.read(29), budget)
+        size, dtype = _check_header(file.read(29), budget)
     if os.path.getsize(path) > 2 * budget.bytes:
         raise InputError(f"the file is larger than twice the budget of {budget.bytes} bytes (most_bytes)")
     with PngImageFile(path) as picture:
+        if picture.size != size:
+            raise InputError("it has a second header that contradicts the first; it is broken")
         says = from_text(picture.info.get(KEYWORD))
         return Stored(np.asarray(picture).astype(dtype, copy=False), says)
 
 
-def _check_header(head: bytes, budget: Budget) -> np.dtype:
-    """The type of the pixels, if they are a map within the budget."""
+def _check_header(head: bytes, budget: Budget) -> tuple[tuple[int, int], np.dtype]:
+    """Width and height, and the type of the pixels, if they are a map within the budget."""
     if head[:8] != b"\x89PNG\r\n\x1a\n" or head[12:16] != b"IHDR" or len(head) < 29:
         raise InputError("it is no PNG file")
     width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", head[16:29])
@@ -43,7 +45,7 @@ def _check_header(head: bytes, budget: Budget) -> np.dtype:
         raise InputError("it is interlaced; save it without interlacing")
     dtype = np.dtype(f"u{bits // 8}")
     budget.allow((height, width), dtype)
-    return dtype
+    return (width, height), dtype
 
 
 def write(pixels: Pixels, profile: Profile | None) -> bytes:

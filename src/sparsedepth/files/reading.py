@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from sparsedepth.files import numpy_arrays
+from sparsedepth.files.decoding import said_of
 from sparsedepth.files.encoding import decode
 from sparsedepth.files.formats import format_of
 from sparsedepth.files.profiles import Codes, assumption, for_file, profile_named, with_options
@@ -16,8 +15,6 @@ from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Profile
 
 MOST_PIXELS = 1 << 28
 MOST_BYTES = 1 << 31
-
-T = TypeVar("T")
 
 
 def read(
@@ -49,7 +46,7 @@ def read(
     else:
         chosen = for_file(profile_named(profile), stored)
     chosen = with_options(chosen, scale, invalid)
-    values = _said_of(path, lambda: decode(stored.pixels, chosen))
+    values = said_of(path, lambda: decode(stored.pixels, chosen))
     return DepthImage(values, chosen.unit, chosen.kind, chosen, f"{path.name}: {assumed}" if assumed else "")
 
 
@@ -64,7 +61,7 @@ def read_map(path: str | Path, *, scale: float = 1.0, most_pixels: int = MOST_PI
     codes = stored.says.invalid if stored.says is not None else stored.invalid
     if codes is None:
         codes = () if stored.pixels.dtype.kind == "f" else (0.0,)
-    return _said_of(path, lambda: decode(stored.pixels, with_options(plain, None, codes)))
+    return said_of(path, lambda: decode(stored.pixels, with_options(plain, None, codes)))
 
 
 def read_array(
@@ -77,26 +74,15 @@ def read_array(
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path} has no named arrays; only .npz files do")
     _check_is_file(path)
-    return _said_of(path, lambda: numpy_arrays.read_named(path, budget, name))
+    return said_of(path, lambda: numpy_arrays.read_named(path, budget, name))
 
 
 def _load(path: Path, budget: Budget) -> Stored:
     file_format = format_of(path)
     _check_is_file(path)
-    return _said_of(path, lambda: file_format.read(path, budget))
+    return said_of(path, lambda: file_format.read(path, budget))
 
 
 def _check_is_file(path: Path) -> None:
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
-
-
-def _said_of(path: Path, step: Callable[[], T]) -> T:
-    """What the step returns; whatever it raises becomes one sentence about the file."""
-    try:
-        return step()
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except Exception as error:  # decoders fail in many ways on broken or hostile files; all mean the same to the user
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise InputError(f"{path} cannot be read as {path.suffix}: {reason}; is it whole?") from None

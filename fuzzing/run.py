@@ -1,0 +1,77 @@
+"""Fuzz every reader, or those named, for some minutes each, and keep count.
+
+``python fuzzing/run.py --minutes 10`` runs all. Files that break a law are kept in ``fuzzing/findings``, files that reach
+something new in ``fuzzing/corpus``, and ``fuzzing/tally.jsonl`` gets a line for each stretch: executions, seconds, findings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TARGETS = ["png", "pgm", "pfm", "tiff", "npy", "npz", "exr", "photo", "dictionary"]
+LIMITS = ["-timeout=10", "-rss_limit_mb=3000", "-max_len=8192", "-print_final_stats=1"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("targets", nargs="*", default=TARGETS, choices=[*TARGETS, []], metavar="TARGET")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--folder", type=Path, default=HERE)
+    options = parser.parse_args()
+    found = sum(fuzz(target, 60 * options.minutes, options.folder) for target in options.targets)
+    tally(options.folder)
+    sys.exit(1 if found else 0)
+
+
+def fuzz(target: str, seconds: float, folder: Path) -> int:
+    """Fuzz until the time is over, starting again after each finding; the number of findings."""
+    findings, corpus = folder / "findings", folder / "corpus" / target
+    findings.mkdir(parents=True, exist_ok=True)
+    end, found = time.monotonic() + seconds, 0
+    while (left := int(end - time.monotonic())) > 0 and found < 10:
+        command = [sys.executable, str(HERE / "fuzz.py"), target, str(corpus), *LIMITS, f"-max_total_time={left}"]
+        run = subprocess.run(
+            [*command, f"-artifact_prefix={findings / target}-"], capture_output=True, text=True, errors="replace"
+        )
+        executed = re.search(r"number_of_executed_units: (\d+)", run.stderr)
+        rate = re.search(r"average_exec_per_sec: +(\d+)", run.stderr)
+        slowest = re.search(r"slowest_unit_time_sec: +(\d+)", run.stderr)
+        peak = re.search(r"peak_rss_mb: +(\d+)", run.stderr)
+        kept = re.findall(r"Test unit written to (\S+)", run.stderr)
+        found += bool(kept) or run.returncode != 0
+        line = {
+            "target": target,
+            "executions": int(executed[1]) if executed else 0,
+            "seconds": round(int(executed[1]) / max(int(rate[1]), 1)) if executed and rate else 0,
+            "slowest": int(slowest[1]) if slowest else None,
+            "peak_mb": int(peak[1]) if peak else None,
+            "findings": [Path(each).name for each in kept],
+        }
+        with open(folder / "tally.jsonl", "a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(json.dumps(line), flush=True)
+        if run.returncode != 0:
+            print(run.stderr[-3000:], file=sys.stderr, flush=True)
+    return found
+
+
+def tally(folder: Path) -> None:
+    """A line for each target: all that was ever run."""
+    lines = [json.loads(line) for line in (folder / "tally.jsonl").read_text().splitlines()]
+    for target in TARGETS:
+        mine = [line for line in lines if line["target"] == target]
+        executions, seconds = (sum(line[what] for line in mine) for what in ("executions", "seconds"))
+        found = sum(len(line["findings"]) for line in mine)
+        print(f"{target:12} {executions:10,} executions {seconds / 60:6.1f} minutes {found:3} findings")
+    print(f"{'all':12} {sum(line['executions'] for line in lines):10,} executions")
+
+
+if __name__ == "__main__":
+    main()
