@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint types check bench reproduce models clean
+.PHONY: install demo test lint types check bench fuzz reproduce models clean
 
 install: $(VENV)/.installed
 
@@ -18,6 +18,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	@touch $@
 
 demo: install
@@ -38,6 +42,11 @@ check: lint types test
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/learning.py
+
+# Coverage-guided fuzzing of every reader, ten minutes each; `make fuzz MINUTES=1` for a short look.
+MINUTES ?= 10
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python fuzzing/run.py --minutes $(MINUTES)
 
 reproduce: install
 	$(BIN)/sparsedepth reproduce all

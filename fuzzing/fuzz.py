@@ -1,7 +1,7 @@
 """Fuzz one reader, guided by coverage: ``python fuzzing/fuzz.py png FOLDER [libFuzzer's options]``.
 
-The folder keeps the files that reached something new. A file that breaks a law is left as ``crash-...`` and ends the run;
-``fuzzing/run.py`` starts it again and counts.
+The folder keeps the files that reached something new. A file that breaks a law is left as ``crash-...`` and ends the
+run; ``fuzzing/run.py`` starts it again and counts.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def main() -> None:
     law, mutate = reading_laws.law_of(name), mutator_of(name)
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
-    suffix = {"photo": ".png", "dictionary": ".safetensors"}.get(name, f".{name}")
-    path = folder / f"x{suffix}"
+    path = folder / f"x{reading_laws.suffix_of(name)}"
 
     def one_input(content: bytes) -> None:
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Changes to files that keep their outer form right, so that what lies within is reached: checksums, lengths, deflate."""
+"""Changes to files that keep their outer form right, so that what lies within is reached: checksums, lengths."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fuzz every reader, or those named, for some minutes each, and keep count.
 
-``python fuzzing/run.py --minutes 10`` runs all. Files that break a law are kept in ``fuzzing/findings``, files that reach
-something new in ``fuzzing/corpus``, and ``fuzzing/tally.jsonl`` gets a line for each stretch: executions, seconds, findings.
+``python fuzzing/run.py --minutes 10`` runs all. Files that break a law are kept in ``fuzzing/findings``, those that
+reach something new in ``fuzzing/corpus``; ``fuzzing/tally.jsonl`` gets a line for each stretch.
 """
 
 from __future__ import annotations

@@ -25,6 +25,11 @@ def law_of(name: str) -> Callable[[Path], str]:
     return {"photo": photo_law, "dictionary": dictionary_law}.get(name, map_law)
 
 
+def suffix_of(name: str) -> str:
+    """What the names of such files end in."""
+    return {"photo": ".png", "dictionary": ".safetensors"}.get(name, f".{name}")
+
+
 def map_law(path: Path) -> str:
     """A map that means what the file says, or one sentence; says which."""
     # One file in sixteen meets the budget that users have; with the small one a lie costs less time.

@@ -103,6 +103,9 @@ TINY = (b"IDAT", zlib.compress(bytes(33 * 16)))
 TILE = {322: (4, 1, 1 << 18), 323: (4, 1, 1 << 18), 324: (4, 1, 1000), 325: (4, 1, 64)}
 BOMBS = {
     "header.png": lambda: png(100_000, 100_000, TINY),
+    "second header.png": lambda: png(
+        16, 16, (b"IHDR", struct.pack(">IIBBBBB", 16_000, 16_000, 16, 0, 0, 0, 0)), (b"IDAT", zeros())
+    ),
     "text.png": lambda: png(16, 16, (b"zTXt", b"Comment\0\0" + zeros()), TINY),
     "unicode.png": lambda: png(16, 16, (b"iTXt", b"Comment\0\1\0\0\0" + zeros()), TINY),
     "profile.png": lambda: png(16, 16, (b"iCCP", b"sRGB\0\0" + zeros()), TINY),
