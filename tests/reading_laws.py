@@ -16,8 +16,8 @@ from sparsedepth.coding.learn import LearningState
 from sparsedepth.files import MOST_BYTES, MOST_PIXELS, DepthImage, read, read_array, read_photo, write
 from sparsedepth.vocabulary import Kind, Unit
 
-SMALL = {"most_pixels": 1 << 16, "most_bytes": 1 << 20}
-WHOLE = {"most_pixels": MOST_PIXELS, "most_bytes": MOST_BYTES}
+SMALL: dict[str, Any] = {"most_pixels": 1 << 16, "most_bytes": 1 << 20}
+WHOLE: dict[str, Any] = {"most_pixels": MOST_PIXELS, "most_bytes": MOST_BYTES}
 
 
 def law_of(name: str) -> Callable[[Path], str]:
