@@ -59,7 +59,9 @@ MAY_IMPORT = {
         "matching",
         "data",
         "experiments",
+        "serve",
     },
+    "serve": {"vocabulary", "dictionary", "files", "pictures", "restore", "stereo", "matching", "data"},
     "__main__": {"cli"},
 }
 NOT_REQUIRED = {

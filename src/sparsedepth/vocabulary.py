@@ -34,6 +34,10 @@ class InputError(ValueError):
     """What came in cannot be used; the message says what came, what was wanted and what to do."""
 
 
+class TooLargeError(InputError):
+    """What came in asks for more than its budget."""
+
+
 def one_line(text: object, most: int = 400) -> str:
     """What a library or a file says, fit for a sentence: in one line, without control characters, not too long."""
     line = " ".join(str(text).split())

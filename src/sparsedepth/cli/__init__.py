@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import evaluating, learning, matching, reproducing, restoring, showing
+from sparsedepth.cli import evaluating, learning, matching, reproducing, restoring, serving, showing
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.vocabulary import InputError
 
@@ -34,6 +34,7 @@ for name, command in {
     "dictionary": learning.dictionary_command,
     "demo": reproducing.demo_command,
     "reproduce": reproducing.reproduce_command,
+    "serve": serving.serve_command,
 }.items():
     app.command(name)(command)
 

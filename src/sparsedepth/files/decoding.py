@@ -47,7 +47,7 @@ def said_of(path: Path, step: Callable[[], T]) -> T:
         with _without_warnings:
             return step()
     except InputError as error:
-        raise InputError(f"{path}: {one_line(error)}") from None
+        raise type(error)(f"{path}: {one_line(error)}") from None
     except Exception as error:  # decoders fail in many ways on broken or hostile files; all mean the same to the user
         reason = one_line(error) or type(error).__name__
         raise InputError(f"{path} cannot be read as {path.suffix}: {reason}; is it whole?") from None

@@ -10,33 +10,35 @@ from PIL import Image, UnidentifiedImageError
 
 from sparsedepth.files.decoding import said_of
 from sparsedepth.files.stored import Pixels
-from sparsedepth.vocabulary import InputError
+from sparsedepth.vocabulary import InputError, TooLargeError
 
 KINDS = ("PNG", "JPEG", "PPM", "TIFF", "BMP", "WEBP")
 MOST_PIXELS = 1 << 27
 
 
-def read_photo(path: str | Path) -> Pixels:
+def read_photo(path: str | Path, *, most_pixels: int = MOST_PIXELS) -> Pixels:
     """The pixels of a photograph, (height, width) or (height, width, 3); transparency is left out.
 
     Bytes are uint8 and 16-bit grey is uint16. Pillow gives but the upper byte of 16-bit colours.
+    A picture that promises more than ``most_pixels`` is refused before it is decoded.
     """
     path = Path(path)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
-    return said_of(path, lambda: _photo(path))
+    return said_of(path, lambda: _photo(path, most_pixels))
 
 
-def _photo(path: Path) -> Pixels:
+def _photo(path: Path, most_pixels: int) -> Pixels:
     try:
         with Image.open(path, formats=KINDS) as picture:
-            if picture.width * picture.height > MOST_PIXELS:
-                raise InputError(f"it promises {picture.width} x {picture.height} pixels; cut it into parts")
+            if picture.width * picture.height > most_pixels:
+                promised = f"it promises {picture.width} x {picture.height} pixels"
+                raise TooLargeError(f"{promised}; the budget is {most_pixels} pixels (most_pixels)")
             return _pixels(picture)
     except UnidentifiedImageError:
         raise InputError(f"it is no photograph of a known kind; use one of {', '.join(KINDS)}") from None
     except Image.DecompressionBombError:
-        raise InputError("it promises more pixels than a photograph should have; cut it into parts") from None
+        raise TooLargeError("it promises more pixels than a photograph should have; cut it into parts") from None
 
 
 def _pixels(picture: Image.Image) -> Pixels:

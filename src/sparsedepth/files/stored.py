@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.vocabulary import InputError, Profile
+from sparsedepth.vocabulary import InputError, Profile, TooLargeError
 
 Pixels = NDArray[Any]
 """(height, width), integer or float, as stored."""
@@ -49,9 +49,9 @@ class Budget:
         """Refuse a picture, or a part of one, beyond the budget."""
         promised = f"it promises {width} x {height} pixels"
         if width * height > self.pixels:
-            raise InputError(f"{promised}; the budget is {self.pixels} pixels (most_pixels)")
+            raise TooLargeError(f"{promised}; the budget is {self.pixels} pixels (most_pixels)")
         if width * height * itemsize > self.bytes:
-            raise InputError(f"{promised} of {itemsize} bytes; the budget is {self.bytes} bytes (most_bytes)")
+            raise TooLargeError(f"{promised} of {itemsize} bytes; the budget is {self.bytes} bytes (most_bytes)")
 
 
 def take(file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any]) -> Pixels:

@@ -1,0 +1,41 @@
+"""The page and the HTTP service."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from sparsedepth.cli.terminal import say
+from sparsedepth.vocabulary import InputError
+
+
+def serve_command(
+    host: Annotated[str, typer.Option("--host", help="Address to listen at; others than loopback need --token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", help="0 takes any free one.", min=0, max=65535)] = 8765,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", envvar="SPARSEDEPTH_TOKEN", help="What clients must know; better in the environment."),
+    ] = None,
+    max_bytes: Annotated[int, typer.Option("--max-bytes", help="Of an upload.", min=1)] = 64 << 20,
+    max_pixels: Annotated[int, typer.Option("--max-pixels", help="Of a map.", min=1)] = 1 << 23,
+    queue: Annotated[int, typer.Option("--queue", help="Jobs that may wait.", min=1)] = 16,
+    job_seconds: Annotated[float, typer.Option("--job-seconds", help="A job is stopped after so long.", min=1)] = 300,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Serve a page to look at maps, and the same over HTTP for programs; results are kept for a quarter of an hour."""
+    try:
+        from sparsedepth.serve.limits import Limits
+        from sparsedepth.serve.server import run
+    except ModuleNotFoundError as error:
+        raise InputError(f"serving needs {error.name}; install it with: pip install 'sparsedepth[serve]'") from None
+
+    def ready(address: str) -> None:
+        say(f"serving at {address} (Ctrl-C stops)")
+        if open_page:
+            webbrowser.open(address + (f"#token={token}" if token else ""))
+
+    run(host, port, Limits(bytes=max_bytes, pixels=max_pixels, queue=queue, job_seconds=job_seconds), token, ready)

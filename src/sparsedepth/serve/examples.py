@@ -1,0 +1,49 @@
+"""What can be looked at without a file of one's own; made when asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.ndimage import binary_dilation, gaussian_filter
+
+from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
+from sparsedepth.data.synthetic import corrupted
+from sparsedepth.vocabulary import DepthImage, DepthMap, StereoPair
+
+MAPS = {"room": "A made-up room in metres, with holes and noise", "motorcycle": "Motorcycle disparities, made noisy"}
+PAIRS = {"motorcycle-pair": "Motorcycle, two views"}
+
+
+def example_map(name: str) -> DepthImage:
+    """A noisy map with holes."""
+    if name == "room":
+        return DepthImage(_room(np.random.default_rng(0)), "m")
+    truth = motorcycle_disparity()[100:400, 300:700]
+    return DepthImage(corrupted(truth, 0.05, np.random.default_rng(0)), "px", "disparity")
+
+
+def example_pair() -> StereoPair:
+    """Every second pixel of the two views: quick to match."""
+    pair = motorcycle_pair()
+    return StereoPair(pair.left[::2, ::2] / 255, pair.right[::2, ::2] / 255, -(-pair.max_disparity // 2))
+
+
+def _room(rng: np.random.Generator) -> DepthMap:
+    """A floor, two walls, three balls and a box as a depth camera sees them: 320 x 240 pixels.
+
+    Noise grows with the square of the distance, edges throw shadows, and a few pixels are off by a lot.
+    """
+    y, x = np.mgrid[:240, :320]
+    right, down = (x - 159.5) / 260, (y - 119.5) / 260
+    depth = np.minimum(1.1 / np.maximum(down, 1e-3), 3.4)
+    depth = np.minimum(depth, 2.2 / np.maximum(right + 0.62, 1e-3))
+    for column, row, radius, near in ((110, 150, 38, 1.6), (210, 120, 52, 2.1), (265, 175, 24, 1.3)):
+        inside = np.maximum(radius**2 - (x - column) ** 2 - (y - row) ** 2, 0)
+        ball = near + (radius - np.sqrt(inside)) / 260 * near
+        depth = np.where(inside > 0, np.minimum(depth, ball), depth)
+    box = (abs(x - 48) < 30) & (abs(y - 178) < 26)
+    depth = np.where(box, 1.5 + (x - 48) / 400, depth)
+    shadow = np.abs(np.diff(depth, axis=1, prepend=depth[:, :1])) > 0.15
+    unknown = binary_dilation(shadow, np.ones((1, 4), bool)) | (gaussian_filter(rng.random(y.shape), 2.2) > 0.575)
+    noisy = depth + rng.standard_normal(y.shape) * 0.0012 * depth**2
+    noisy = corrupted(noisy.astype(np.float32), 0.02, rng)
+    return np.where(unknown, np.nan, noisy).astype(np.float32)

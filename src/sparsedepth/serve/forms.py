@@ -1,0 +1,132 @@
+"""The options of a request: what may be said, what it means to the library, and how the API's description says it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.files import FORMATS, PROFILES
+from sparsedepth.serve import examples
+from sparsedepth.serve.limits import Refusal
+from sparsedepth.stereo import solvers
+
+UNITS = ("auto", *PROFILES)
+QUALITIES = ("fast", "balanced", "best", "paper")
+MAPS = frozenset(FORMATS)
+PHOTOS = frozenset((".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".tif", ".tiff", ".bmp", ".webp"))
+NUMBERS = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?( *, *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?)* *$"
+
+
+class Form(BaseModel):
+    """Texts of a form; a name that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _one_of(cls, value: Any, info: Any) -> Any:
+        """A field with an ``enum`` in its description holds one of these."""
+        extra = cls.model_fields[info.field_name].json_schema_extra
+        choices = extra.get("enum") if isinstance(extra, dict) else None
+        if isinstance(choices, list) and value is not None and value not in choices:
+            raise ValueError(f"choose one of {', '.join(map(str, choices))}")
+        return value
+
+
+def _choice(default: str | None, names: Any, says: str) -> Any:
+    return Field(default, description=says, json_schema_extra={"enum": list(names)})
+
+
+class InpaintForm(Form):
+    """Fill holes and leave what was measured as it is."""
+
+    example: str | None = _choice(None, examples.MAPS, "A built-in map instead of a file.")
+    unit: str = _choice("auto", UNITS, "What the numbers mean.")
+    scale: float | None = Field(None, gt=0, lt=1e9, description="Stored number per unit, instead of the unit's own.")
+    invalid: str | None = Field(None, pattern=NUMBERS, description="Stored numbers that mean unknown, with commas.")
+    dictionary: str | None = _choice(None, Dictionary.builtins(), "A shipped dictionary.")
+    quality: str = _choice("fast", QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
+    outward: bool = Field(False, description="Fill large holes too, less certain inwards.")
+
+    @model_validator(mode="after")
+    def _scaled(self) -> Self:
+        if self.unit != "auto" and PROFILES[self.unit].scale is None and self.scale is None:
+            raise ValueError(f"the unit {self.unit} needs the scale of the scene, too")
+        return self
+
+    def codes(self) -> list[float] | None:
+        return None if self.invalid is None else [float(code) for code in self.invalid.split(",")]
+
+    def options(self) -> dict[str, Any]:
+        return {"quality": self.quality, "dictionary": self.dictionary, "outward": self.outward}
+
+
+class DenoiseForm(InpaintForm):
+    """Correct noisy pixels and fill holes."""
+
+    fill: bool = Field(True, description="Fill holes.")
+
+    def options(self) -> dict[str, Any]:
+        return super().options() | {"fill": self.fill}
+
+
+class MatchForm(Form):
+    """Disparities of the left view."""
+
+    example: str | None = _choice(None, examples.PAIRS, "A built-in pair instead of files.")
+    max_disparity: int = Field(64, ge=1, le=4096, description="The largest shift between the views, in pixels.")
+    solver: str = _choice("semi_global", solvers.names(), "How the views are matched.")
+    prior: bool = Field(True, description="Let the sparse belief speak in the variance; slower.")
+
+    def options(self) -> dict[str, Any]:
+        return {"solver": self.solver, "prior": self.prior}
+
+
+FILES: dict[type[Form], dict[str, frozenset[str]]] = {
+    DenoiseForm: {"depth": MAPS},
+    InpaintForm: {"depth": MAPS},
+    MatchForm: {"left": PHOTOS, "right": PHOTOS},
+}
+
+
+def parse(form: type[Form], texts: dict[str, str]) -> Any:
+    """The options of a form, or a refusal that says what is wrong with the first of them that is."""
+    try:
+        return form.model_validate(texts)
+    except ValidationError as error:
+        raise Refusal(422, sentence(error.errors())) from None
+
+
+def sentence(errors: Any) -> str:
+    """What is wrong, of a validator's list."""
+    first = errors[0]
+    place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+    says = first["msg"].removeprefix("Value error, ")
+    return f"{place[:50]}: {says}" if place else says
+
+
+def described(form: type[Form]) -> dict[str, Any]:
+    """The form as OpenAPI describes a multipart body."""
+    schema = form.model_json_schema()
+    properties = {name: _plain(about) for name, about in schema["properties"].items()}
+    for name, suffixes in FILES[form].items():
+        says = f"A file with its name; it ends in one of {', '.join(sorted(suffixes))}."
+        properties[name] = {"type": "string", "format": "binary", "description": says}
+    return {
+        "type": "object",
+        "description": form.__doc__,
+        "properties": properties,
+        "additionalProperties": False,
+        "anyOf": [{"required": sorted(FILES[form])}, {"required": ["example"]}],
+    }
+
+
+def _plain(about: dict[str, Any]) -> dict[str, Any]:
+    """A field that may be left out is no field that may be null."""
+    kinds = [kind for kind in about.pop("anyOf", []) if kind != {"type": "null"}]
+    if about.get("default", math.inf) is None:
+        del about["default"]
+    return (kinds[0] if kinds else {}) | about

@@ -1,0 +1,106 @@
+// The map in space and the histogram of its residuals, drawn by Plotly, which is loaded when the first map is there.
+
+let loading = null;
+
+function plotly() {
+  loading = loading ?? new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = "/page/plotly.js";
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => reject(new Error("Plotly could not be loaded"));
+    document.head.append(script);
+  });
+  return loading;
+}
+
+const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
+const MOST_POINTS = 40000;
+const MOST_CELLS = 24000;
+const VIEW = 60; // degrees across, taken for granted as in the PLY file
+
+function stops(scale) {
+  return Array.from({ length: 17 }, (_, i) => [i / 16, `rgb(${scale[Math.round((i / 16) * 255)].join(",")})`]);
+}
+
+// Where a pixel is in space: right, away, up; what is no depth is a relief over the pixels.
+function place(map, row, column) {
+  const [height, width] = map.shape;
+  const value = map.after[row * width + column];
+  if (map.kind !== "depth") return [column, -row, value];
+  const focal = width / 2 / Math.tan((VIEW * Math.PI) / 360);
+  return [((column - (width - 1) / 2) / focal) * value, value, (-(row - (height - 1) / 2) / focal) * value];
+}
+
+export async function drawSpace(element, map, shape, colour, scales) {
+  const Plotly = await plotly();
+  const [height, width] = map.shape;
+  const every = Math.max(1, Math.ceil(Math.sqrt((height * width) / (shape === "surface" ? MOST_CELLS : MOST_POINTS))));
+  const axes = [[], [], []];
+  const colours = [];
+  for (let row = 0; row < height; row += every) {
+    const line = [[], [], []];
+    const tints = [];
+    for (let column = 0; column < width; column += every) {
+      const index = row * width + column;
+      const known = Number.isFinite(map.after[index]);
+      if (!known && shape === "points") continue;
+      const at = known ? place(map, row, column) : place({ ...map, after: { [index]: NaN } }, row, column);
+      at.forEach((value, axis) => line[axis].push(Number.isFinite(value) ? value : null));
+      tints.push(known ? (colour === "depth" ? map.after[index] : Math.log10(map.variance[index])) : null);
+    }
+    if (shape === "surface") {
+      line.forEach((values, axis) => axes[axis].push(values));
+      colours.push(tints);
+    } else {
+      line.forEach((values, axis) => { for (const value of values) axes[axis].push(value); });
+      for (const tint of tints) colours.push(tint);
+    }
+  }
+  const [low, high] = colour === "depth" ? map.limits : map.varianceLimits.map(Math.log10);
+  const scale = {
+    colorscale: stops(colour === "depth" ? scales.viridis : scales.bone),
+    cmin: low,
+    cmax: high,
+    colorbar: { title: { text: colour === "depth" ? `${map.kind}${map.unit ? `, ${map.unit}` : ""}` : "log₁₀ variance" }, thickness: 12 },
+  };
+  const [x, y, z] = axes;
+  const trace = shape === "surface"
+    ? { type: "surface", x, y, z, surfacecolor: colours, ...scale, contours: { x: { highlight: false }, y: { highlight: false }, z: { highlight: false } } }
+    : { type: "scatter3d", mode: "markers", x, y, z, marker: { size: 1.6, color: colours, ...scale }, hoverinfo: "x+y+z" };
+  const relief = map.kind !== "depth";
+  const layout = {
+    margin: { l: 0, r: 0, t: 0, b: 0 },
+    uirevision: `${map.id} ${map.kind}`,
+    scene: {
+      aspectmode: relief ? "manual" : "data",
+      aspectratio: relief ? { x: 1.4, y: (1.4 * height) / width, z: 0.5 } : undefined,
+      camera: relief ? { eye: { x: 0.4, y: -1.3, z: 1.3 } } : { eye: { x: 0.35, y: -1.5, z: 0.35 }, center: { x: 0, y: 0, z: -0.05 } },
+      xaxis: { title: { text: relief ? "column" : "right" } },
+      yaxis: { title: { text: relief ? "row" : "away" }, showticklabels: !relief },
+      zaxis: { title: { text: relief ? map.kind : "up" } },
+    },
+  };
+  await Plotly.react(element, [trace], layout, CONFIG);
+  return every;
+}
+
+export async function drawHistogram(element, residuals, unit) {
+  const Plotly = await plotly();
+  const sizes = Float64Array.from(residuals, Math.abs).sort();
+  const reach = sizes.length ? Math.max(sizes[Math.floor(0.998 * (sizes.length - 1))], 1e-12) * 1.05 : 1;
+  const bins = 81;
+  const counts = new Array(bins).fill(0);
+  for (const value of residuals) {
+    const bin = Math.floor(((value + reach) / (2 * reach)) * bins);
+    counts[Math.min(Math.max(bin, 0), bins - 1)]++; // the ends hold what is beyond
+  }
+  const x = counts.map((_, i) => -reach + ((i + 0.5) / bins) * 2 * reach);
+  const trace = { type: "bar", x, y: counts, marker: { color: "#35587d" }, hovertemplate: "%{x:.3g}: %{y} pixels<extra></extra>" };
+  const layout = {
+    margin: { l: 60, r: 10, t: 10, b: 50 },
+    bargap: 0,
+    xaxis: { title: { text: `after − before${unit ? `, ${unit}` : ""}` } },
+    yaxis: { title: { text: "pixels" }, type: "log" },
+  };
+  await Plotly.react(element, [trace], layout, CONFIG);
+}

@@ -1,0 +1,88 @@
+"""A process that does one task at a time, tells how far it is, and can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from sparsedepth.serve.limits import Refusal
+
+START_SECONDS = 60.0
+
+
+class Worker:
+    """Tasks go in and answers come out as lines of JSON; a task that lasts too long ends with the process."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._arguments = arguments
+        self._turn = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Have a process that is ready."""
+        if self._process is not None and self._process.returncode is None:
+            return
+        pipe = asyncio.subprocess.PIPE
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "sparsedepth.serve.worker", *self._arguments, stdin=pipe, stdout=pipe
+        )
+        async with asyncio.timeout(START_SECONDS):
+            await self._answer(self._process)
+
+    async def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        process, self._process = self._process, None
+        if process is not None:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+
+    async def do(self, task: dict[str, Any], seconds: float, tell: Callable[[str], None] = lambda _: None) -> Any:
+        """What the task gives, when its turn comes; a `Refusal` when it fails or takes too long."""
+        async with self._turn:
+            try:
+                await self.start()
+                process = self._process
+                if process is None:
+                    raise EOFError
+                async with asyncio.timeout(seconds):
+                    return await self._done(process, task, tell)
+            except TimeoutError:
+                await self.stop()
+                raise Refusal(
+                    503,
+                    f"this took longer than {seconds:g} seconds and was stopped; send a smaller map, or ask for less",
+                ) from None
+            except asyncio.CancelledError:
+                await self.stop()
+                raise
+            except (EOFError, OSError):
+                await self.stop()
+                raise Refusal(503, "the process that did this ended; it may have run out of memory") from None
+
+    async def _done(
+        self, process: asyncio.subprocess.Process, task: dict[str, Any], tell: Callable[[str], None]
+    ) -> Any:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(task).encode() + b"\n")
+        await process.stdin.drain()
+        while True:
+            answer = await self._answer(process)
+            if "stage" in answer:
+                tell(answer["stage"])
+            elif "status" in answer:
+                raise Refusal(answer["status"], answer["sentence"])
+            else:
+                return answer["done"]
+
+    async def _answer(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
+        assert process.stdout is not None
+        line = await process.stdout.readline()
+        if not line:
+            raise EOFError
+        return json.loads(line)

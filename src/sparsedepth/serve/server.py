@@ -1,0 +1,115 @@
+"""The application behind a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from sparsedepth.serve.app import make_app
+from sparsedepth.serve.guard import LOOPBACK
+from sparsedepth.serve.limits import Limits
+from sparsedepth.vocabulary import InputError
+
+MOST_CONNECTIONS = 1000
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise InputError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port or --host") from None
+    return bound
+
+
+def address(bound: socket.socket) -> str:
+    """Where the page is."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+class Server(uvicorn.Server):
+    """Says when it is ready."""
+
+    def __init__(self, bound: socket.socket, limits: Limits, token: str | None, ready: Callable[[], None]) -> None:
+        host = bound.getsockname()[0]
+        hosts = LOOPBACK | {host} if is_loopback(host) else None
+        protocol = type("Patient", (_PatientProtocol,), {"patience": limits.idle_seconds})
+        super().__init__(
+            uvicorn.Config(
+                make_app(limits, token=token, hosts=hosts),
+                http=protocol,
+                ws="none",
+                lifespan="on",
+                log_level="error",
+                access_log=False,
+                server_header=False,
+                limit_concurrency=MOST_CONNECTIONS,
+                timeout_graceful_shutdown=2,
+            )
+        )
+        self._bound, self._ready = bound, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    def work(self) -> None:
+        """Serve until told to stop."""
+        self.run(sockets=[self._bound])
+
+
+class _PatientProtocol(H11Protocol):
+    """Has patience with a request while it is being answered, and for some seconds before and after, but no longer."""
+
+    patience = 10.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._answered = self._seen = 0
+        self._look = self.loop.call_later(self.patience, self._look_again)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._look.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._answered += 1
+        super().on_response_complete()
+
+    def _look_again(self) -> None:
+        """Close a connection on which nothing was asked since the last look, or which still sends what was refused."""
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if not busy and (self._answered == self._seen or self.conn.their_state is h11.SEND_BODY):
+            self.transport.close()
+            return
+        self._seen = self._answered
+        self._look = self.loop.call_later(self.patience, self._look_again)
+
+
+def run(host: str, port: int, limits: Limits, token: str | None, ready: Callable[[str], Any]) -> None:
+    """Serve until told to stop; ``ready`` is called with the page's address."""
+    if not is_loopback(host) and not token:
+        raise InputError(f"{host} can be reached from other machines; give a --token that they must know")
+    bound = listen(host, port)
+    Server(bound, limits, token, lambda: ready(address(bound))).work()

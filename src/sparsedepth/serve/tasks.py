@@ -1,0 +1,113 @@
+"""What the processes of the service do, each in the folder of its job: names of files are relative, and stay so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsedepth.files import read, read_photo
+from sparsedepth.files.profiles import as_text
+from sparsedepth.matching import stages
+from sparsedepth.restore import denoise, inpaint
+from sparsedepth.serve import examples
+from sparsedepth.serve.products import PRODUCTS, Result, load_raw, save_raw
+from sparsedepth.vocabulary import DepthImage, Match, Origin, Restoration, StereoPair
+
+Tell = Callable[[str], None]
+Facts = dict[str, Any]
+
+
+def warm_up() -> None:
+    """Load what the first job would wait for."""
+    denoise(np.add.outer(np.arange(32.0), np.arange(32.0)), quality="fast")
+
+
+def read_map(folder: str, file: str, unit: str, scale: float | None, invalid: list[float] | None, pixels: int,
+             tell: Tell) -> Facts:  # fmt: skip
+    """Take an uploaded map in."""
+    os.chdir(folder)
+    image = read(file, unit, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
+    os.remove(file)
+    return _keep_map(image)
+
+
+def read_pair(folder: str, left: str, right: str, max_disparity: int, pixels: int, tell: Tell) -> Facts:
+    """Take two uploaded views in."""
+    os.chdir(folder)
+    views = [read_photo(file, most_pixels=pixels) for file in (left, right)]
+    for file in (left, right):
+        os.remove(file)
+    return _keep_pair(StereoPair(*views, max_disparity))
+
+
+def make_example(folder: str, name: str, tell: Tell) -> Facts:
+    """Put an example in the place of an upload."""
+    os.chdir(folder)
+    return _keep_pair(examples.example_pair()) if name in examples.PAIRS else _keep_map(examples.example_map(name))
+
+
+def _keep_map(image: DepthImage) -> Facts:
+    save_raw("before.f32", image.values)
+    profile = None if image.profile is None else as_text(image.profile)
+    known = float(np.isfinite(image.values).mean())
+    return {"shape": image.values.shape, "unit": image.unit, "kind": image.kind, "profile": profile, "input": "map",
+            "known": known, "assumed": image.assumed.partition(": ")[2].replace("profile=", "unit=")}  # fmt: skip
+
+
+def _keep_pair(pair: StereoPair) -> Facts:
+    save_raw("before.f32", pair.grey().left[..., 0])
+    np.save("pair.npy", np.stack([pair.left, pair.right]).astype(np.float32))
+    return {"shape": pair.shape, "unit": "px", "kind": "disparity", "profile": None, "input": "photo", "known": 1.0,
+            "assumed": "", "max_disparity": pair.max_disparity}  # fmt: skip
+
+
+def restore(folder: str, facts: Facts, what: str, options: dict[str, Any], tell: Tell) -> Facts:
+    """Restore the map that was taken in."""
+    os.chdir(folder)
+    tell("restoring")
+    before = load_raw("before.f32", facts["shape"])
+    result = {"denoise": denoise, "inpaint": inpaint}[what](before, **options)
+    return _keep_result(facts, result)
+
+
+def match(folder: str, facts: Facts, options: dict[str, Any], tell: Tell) -> Facts:
+    """Match the views that were taken in."""
+    os.chdir(folder)
+    left, right = np.load("pair.npy", allow_pickle=False) / np.float32(255)
+    for stage in stages(StereoPair(left, right, facts["max_disparity"]), **options):
+        tell(stage.doing)
+        if stage.result is not None:
+            os.remove("pair.npy")
+            return _keep_result(facts, stage.result)
+    raise RuntimeError("the stages ended without a result")
+
+
+def _keep_result(facts: Facts, result: Restoration | Match) -> Facts:
+    depth = result.disparity if isinstance(result, Match) else result.depth
+    save_raw("after.f32", depth)
+    save_raw("variance.f32", result.variance)
+    save_raw("origin.u8", result.origin)
+    shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size
+    return facts | {origin.name.lower(): float(shares[origin]) for origin in Origin}
+
+
+def make_product(folder: str, facts: Facts, name: str, tell: Tell) -> None:
+    """Encode a result."""
+    os.chdir(folder)
+    temporary = Path(f"making-{name}")
+    PRODUCTS[name].write(temporary, Result.of(facts))
+    os.replace(temporary, name)
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    "read_map": read_map,
+    "read_pair": read_pair,
+    "example": make_example,
+    "restore": restore,
+    "match": match,
+    "product": make_product,
+}

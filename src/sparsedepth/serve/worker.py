@@ -1,0 +1,65 @@
+"""The other end of `processes.Worker`: read a task, do it, answer. Ends when the server does."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import traceback
+from queue import SimpleQueue
+from typing import Any
+
+from sparsedepth.serve import tasks
+from sparsedepth.vocabulary import InputError, TooLargeError
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what a library prints is no answer
+    waiting: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    threading.Thread(target=_listen, args=(waiting,), daemon=True).start()
+
+    def answer(**said: Any) -> None:
+        answers.write(json.dumps(said) + "\n")
+
+    if "--warm" in sys.argv[1:]:
+        os.nice(5)  # the server answers first
+        tasks.warm_up()
+    answer(stage="ready")
+    while True:
+        task = waiting.get()
+        answer(**_attempt(task, lambda stage: answer(stage=stage)))
+
+
+def _listen(waiting: SimpleQueue[dict[str, Any]]) -> None:
+    """Take tasks in the background: the end of the server ends this process in the middle of its work."""
+    for line in sys.stdin:
+        waiting.put(json.loads(line))
+    os._exit(0)
+
+
+def _attempt(task: dict[str, Any], tell: tasks.Tell) -> dict[str, Any]:
+    shown = task.pop("shown", {})
+    try:
+        return {"done": tasks.TASKS[task.pop("do")](tell=tell, **task)}
+    except InputError as error:
+        status = 413 if isinstance(error, TooLargeError) else 422
+        return {"status": status, "sentence": _in_fields(str(error), shown)}
+    except MemoryError:
+        return {"status": 503, "sentence": "there is not enough memory for this; send a smaller map"}
+    except Exception as error:  # the service goes on; the operator reads where, the user what
+        traceback.print_exc()
+        return {"status": 500, "sentence": f"a mistake in sparsedepth ({type(error).__name__}); please report it"}
+
+
+def _in_fields(sentence: str, shown: dict[str, str]) -> str:
+    """A sentence of the library in the words of the form, and with the user's names for the files."""
+    sentence = sentence.replace(os.path.join(os.getcwd(), ""), "")
+    for stored, name in shown.items():
+        sentence = sentence.replace(stored, name)
+    return sentence.replace("profile=", "unit=").replace(" (most_pixels)", "").replace(" (most_bytes)", "")
+
+
+if __name__ == "__main__":
+    main()
