@@ -43,7 +43,9 @@ def _room(rng: np.random.Generator) -> DepthMap:
     box = (abs(x - 48) < 30) & (abs(y - 178) < 26)
     depth = np.where(box, 1.5 + (x - 48) / 400, depth)
     shadow = np.abs(np.diff(depth, axis=1, prepend=depth[:, :1])) > 0.15
-    unknown = binary_dilation(shadow, np.ones((1, 4), bool)) | (gaussian_filter(rng.random(y.shape), 2.2) > 0.575)
+    unknown = np.asarray(binary_dilation(shadow, np.ones((1, 4), bool)), bool) | (
+        gaussian_filter(rng.random(y.shape), 2.2) > 0.575
+    )
     noisy = depth + rng.standard_normal(y.shape) * 0.0012 * depth**2
     noisy = corrupted(noisy.astype(np.float32), 0.02, rng)
     return np.where(unknown, np.nan, noisy).astype(np.float32)

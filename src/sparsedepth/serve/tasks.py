@@ -38,10 +38,10 @@ def read_map(folder: str, file: str, unit: str, scale: float | None, invalid: li
 def read_pair(folder: str, left: str, right: str, max_disparity: int, pixels: int, tell: Tell) -> Facts:
     """Take two uploaded views in."""
     os.chdir(folder)
-    views = [read_photo(file, most_pixels=pixels) for file in (left, right)]
-    for file in (left, right):
+    views = {file: read_photo(file, most_pixels=pixels) for file in (left, right)}
+    for file in views:
         os.remove(file)
-    return _keep_pair(StereoPair(*views, max_disparity))
+    return _keep_pair(StereoPair(views[left], views[right], max_disparity))
 
 
 def make_example(folder: str, name: str, tell: Tell) -> Facts:
