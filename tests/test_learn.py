@@ -14,10 +14,10 @@ from sparsedepth.coding.learn import (
     LearningState,
     Phase,
     _largest_eigenvalue,
-    dictionary_gradient,
     schedule,
     start_from,
 )
+from sparsedepth.coding.statistics import SHARD, dictionary_gradient, examine, total
 from sparsedepth.patches import PatchPool
 
 
@@ -172,9 +172,30 @@ def test_checkpoint_round_trip(tmp_path):
 
 def test_largest_eigenvalue_is_near_the_truth():
     codes = np.random.default_rng(0).standard_normal((200, 30)) * np.linspace(1, 3, 30)
-    exact = np.linalg.eigvalsh(codes.T @ codes / 200)[-1]
-    assert 0.9 * exact <= _largest_eigenvalue(codes) <= exact * (1 + 1e-9)
-    assert _largest_eigenvalue(0 * codes) == 0
+    products = codes.T @ codes / 200
+    exact = np.linalg.eigvalsh(products)[-1]
+    assert 0.9 * exact <= _largest_eigenvalue(products) <= exact * (1 + 1e-9)
+    assert _largest_eigenvalue(0 * products) == 0
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (2, 3), (1, 4, 6), (3, 5)], ids=str)
+def test_a_batch_tells_the_same_bits_however_its_shards_are_spread(cuts):
+    patches, atoms = edge_patches(6 * SHARD + 50, 4).astype(np.float32), unit_atoms(24, 16, dtype=np.float32)
+    variance = known_variance(len(patches), 16).astype(np.float32)
+
+    def told(first, end):
+        rows = slice(first * SHARD, end * SHARD)
+        return examine(
+            Batch(patches[rows], variance[rows]), atoms, Jeffreys(), 1.0, rounds=16, threads=1, first=first
+        )
+
+    whole = total(told(0, 7))
+    places = [0, *cuts, 7]
+    spread = [told(first, end) for first, end in zip(places[:-1], places[1:], strict=True)]
+    again = total({branch: sums for part in reversed(spread) for branch, sums in part.items()})
+    for name, value in vars(whole).items():
+        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
+    assert whole.count == len(patches) == len(whole.excess)
 
 
 def test_known_variances_come_with_the_patches():

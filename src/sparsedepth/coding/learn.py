@@ -1,4 +1,8 @@
-"""Learning a dictionary: code a batch, move the atoms (Eq. 7), repeat; an iterator of steps that can resume."""
+"""Learning a dictionary: code a batch, move the atoms (Eq. 7), repeat; an iterator of steps that can resume.
+
+What a move needs to know of a batch adds up over its patches (`coding.statistics`), so a batch may be coded in one
+place or in many: the sums are taken in one order, and the dictionary is the same to the last bit.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from sparsedepth.atomic import write_atomically
-from sparsedepth.coding.infer import SparseCode, infer
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
+from sparsedepth.coding.statistics import Examine, Statistics, examine, total
 from sparsedepth.dictionary import Dictionary, read_arrays
 from sparsedepth.patches import Batch, PatchPool
-from sparsedepth.vocabulary import Codes, Floats, InputError, Patches
+from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
 from sparsedepth.workers import one_blas_thread
 
 Batches = Callable[[int], Batch]
@@ -33,13 +37,6 @@ LEAST_USAGE = 0.02
 """An atom is replaced when its mean absolute coefficient falls below this share of the median atom's."""
 TWINS = 0.98
 """... or when it is this coherent with another atom."""
-
-
-def dictionary_gradient(patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats) -> Floats:
-    """Eq. 7: the gradient of the mean energy with respect to the atoms (atoms, pixels), codes and variances fixed."""
-    atoms = dictionary.atoms if isinstance(dictionary, Dictionary) else np.asarray(dictionary)
-    weighted = np.where(np.isfinite(variance) & ~np.isnan(patches), (patches - codes @ atoms) / variance, 0)
-    return -(codes.T @ weighted) / len(patches)
 
 
 @dataclass(frozen=True)
@@ -57,20 +54,20 @@ class Gradient:
     def start(self, atoms: Floats) -> dict[str, Floats]:
         return {}
 
-    def move(self, atoms: Floats, memory: dict[str, Floats], batch: Patches, code: SparseCode, step: int) -> Floats:
-        curvature = _largest_eigenvalue(code.codes) / float(code.variance.min())
+    def move(self, atoms: Floats, memory: dict[str, Floats], batch: Statistics, step: int) -> Floats:
+        curvature = _largest_eigenvalue(batch.products / batch.count) / batch.least_variance
         if curvature == 0:
             return atoms
         rate = self.rate / (1 + step / self.decay) / curvature
-        return atoms - atoms.dtype.type(rate) * dictionary_gradient(batch, atoms, code.codes, code.variance)
+        return atoms + atoms.dtype.type(rate / batch.count) * batch.descent
 
 
-def _largest_eigenvalue(codes: Codes, iterations: int = 16) -> float:
-    """Of codes'codes / n, by the power method: a few per cent below the truth, near enough for a step size."""
-    vector = np.ones(codes.shape[1], codes.dtype)
+def _largest_eigenvalue(matrix: Floats, iterations: int = 16) -> float:
+    """Of a matrix that is not negative, by the power method: a few per cent below, near enough for a step size."""
+    vector = np.ones(len(matrix), matrix.dtype)
     value = 0.0
     for _ in range(iterations):
-        vector = codes.T @ (codes @ vector) / len(codes)
+        vector = matrix @ vector
         value = float(np.linalg.norm(vector))
         if value == 0:
             break
@@ -84,7 +81,8 @@ class BlockCoordinate:
 
     With weights w = smallest variance / variance <= 1, the weighted misfit of a patch is at most the plain misfit to
     the target T = w * residual + reconstruction, so codes'codes and codes'T, averaged over past batches
-    (``averaging``), say all there is to know. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
+    (``averaging``), say all there is to know; codes'T is the smallest variance times the descent, plus codes'codes
+    times the atoms. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
     """
 
     averaging: float = 0.9
@@ -95,16 +93,14 @@ class BlockCoordinate:
         curvature = np.zeros((len(atoms), len(atoms)), atoms.dtype)
         return {"curvature": curvature, "pull": np.zeros_like(atoms), "seen": np.zeros(1, atoms.dtype)}
 
-    def move(self, atoms: Floats, memory: dict[str, Floats], batch: Patches, code: SparseCode, step: int) -> Floats:
-        fitted = code.codes @ atoms
-        weight = code.variance.min() / code.variance
-        target = fitted + np.where(np.isnan(batch), 0, weight * (batch - fitted))
+    def move(self, atoms: Floats, memory: dict[str, Floats], batch: Statistics, step: int) -> Floats:
+        pull = batch.products @ atoms + atoms.dtype.type(batch.least_variance) * batch.descent
         seen = memory["seen"]
         seen += 1
         fresh = max(1 - self.averaging, 1 / float(seen[0]))
-        for name, value in (("curvature", code.codes), ("pull", target)):
+        for name, value in (("curvature", batch.products), ("pull", pull)):
             memory[name] *= 1 - fresh
-            memory[name] += (code.codes.T @ value) * atoms.dtype.type(fresh / len(batch))
+            memory[name] += value * atoms.dtype.type(fresh / batch.count)
         if seen[0] <= self.warm_up:
             return atoms
         curvature, pull = memory["curvature"].copy(), memory["pull"].copy()
@@ -239,6 +235,7 @@ def learn(
     seed: int = 0,
     rounds: int = 48,
     threads: int | None = None,
+    examiner: Examine = examine,
 ) -> Iterator[LearningStep]:
     """Learn a dictionary from normalised patches; yields after each step, so the caller shows progress or stops.
 
@@ -248,7 +245,8 @@ def learn(
 
     The same arguments give the same dictionary, whatever the number of threads, and a run resumed from any step's
     state ends as if it had never stopped. Coding a batch ends after ``rounds`` iterations: near enough, as the atoms
-    move anyway (with half as many, atoms are learned that suit unfinished codes).
+    move anyway (with half as many, atoms are learned that suit unfinished codes). ``examiner`` codes the batches:
+    this process, or `sparsedepth.cluster.Examiner`.
     """
     batches = patches if callable(patches) else PatchPool(patches, seed=seed)
     if not isinstance(start, Dictionary):
@@ -265,25 +263,16 @@ def learn(
         if within == 0:
             state = replace(state, memory=phase.update.start(state.atoms))
         batch = batches(state.step)
-        code = _code(batch, state.atoms, phase, rounds=rounds, threads=threads)
+        found = total(examiner(batch, state.atoms, phase.noise, phase.sparsity, rounds=rounds, threads=threads))
         with one_blas_thread:
-            state, replaced = _moved(state, phase, batch, code, within)
+            state, replaced = _moved(state, phase, batch, found, within)
         reported = None
         if held is not None and (state.step % report_every == 0 or state.step == last):
-            reported = float(_code(held, state.atoms, phases[-1], rounds=None, threads=threads).energy.mean())
+            final = phases[-1]
+            seen = total(examiner(held, state.atoms, final.noise, final.sparsity, rounds=None, threads=threads))
+            reported = seen.energy / seen.count
             state = replace(state, history=np.append(state.history, [[state.step, reported]], axis=0))
-        yield LearningStep(state, start.patch_shape, float(code.energy.mean()), reported, replaced)
-
-
-def _noise(batch: Batch, phase: Phase) -> NoiseModel:
-    return phase.noise if batch.variance is None else phase.noise.plus(batch.variance)
-
-
-def _code(batch: Batch, atoms: Floats, phase: Phase, *, rounds: int | None, threads: int | None) -> SparseCode:
-    noise = _noise(batch, phase)
-    if rounds is None:
-        return infer(batch.patches, atoms, noise, phase.sparsity, threads=threads)
-    return infer(batch.patches, atoms, noise, phase.sparsity, tolerance=0.0, max_rounds=rounds, threads=threads)
+        yield LearningStep(state, start.patch_shape, found.energy / found.count, reported, replaced)
 
 
 def _from_step(phases: Sequence[Phase], step: int) -> Iterator[tuple[Phase, int]]:
@@ -294,14 +283,14 @@ def _from_step(phases: Sequence[Phase], step: int) -> Iterator[tuple[Phase, int]
 
 
 def _moved(
-    state: LearningState, phase: Phase, batch: Batch, code: SparseCode, within: int
+    state: LearningState, phase: Phase, batch: Batch, found: Statistics, within: int
 ) -> tuple[LearningState, int]:
     """The state after one move of the atoms, and how many started afresh."""
     memory = {name: value.copy() for name, value in state.memory.items()}
-    atoms = phase.update.move(state.atoms, memory, batch.patches, code, within)
+    atoms = phase.update.move(state.atoms, memory, found, within)
     atoms = (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(state.atoms.dtype)
-    usage = USAGE_MEMORY * state.usage + (1 - USAGE_MEMORY) * np.abs(code.codes).mean(axis=0)
-    fresh = _worst_represented(batch, code, _noise(batch, phase))
+    usage = USAGE_MEMORY * state.usage + (1 - USAGE_MEMORY) * found.usage / found.count
+    fresh = _worst_represented(batch.patches, found.excess)
     idle = _idle(atoms, usage)[: len(fresh)]
     atoms[idle] = fresh[: len(idle)] / np.linalg.norm(fresh[: len(idle)], axis=1, keepdims=True)
     usage[idle] = np.median(usage)
@@ -312,12 +301,10 @@ def _moved(
     return LearningState(state.step + 1, atoms, usage.astype(np.float32), memory, state.history), len(idle)
 
 
-def _worst_represented(batch: Batch, code: SparseCode, noise: NoiseModel) -> Patches:
+def _worst_represented(patches: Patches, excess: Vector) -> Patches:
     """The patches of a batch, those with the most energy beyond their noise floor first; patches with holes last."""
-    whole = np.isfinite(batch.patches).all(axis=1)
-    excess = code.energy - noise.cost(noise.floor_variance(batch.patches))
-    order = np.lexsort((-excess, ~whole))
-    patches = np.nan_to_num(batch.patches[order])
+    whole = np.isfinite(patches).all(axis=1)
+    patches = np.nan_to_num(patches[np.lexsort((-excess, ~whole))])
     return patches[np.abs(patches).max(axis=1) > 0]
 
 

@@ -1,0 +1,152 @@
+"""The same jobs by the workers of a Dask cluster; needs the extra ``sparsedepth[cluster]``.
+
+Files stay with the one who asks: maps travel to the workers and results travel back, so that no shared disk is needed,
+and nothing but this process writes. Whatever a worker had when it died is done again by another one. A result does not
+depend on who made it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsedepth.coding.noise import NoiseModel
+from sparsedepth.coding.statistics import SHARD, Branches, examine
+from sparsedepth.patches import Batch
+from sparsedepth.vocabulary import Floats, InputError, Restoration
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+PATIENCE = 30.0
+"""Seconds to wait for a scheduler, and for a worker to come (back)."""
+
+
+def connect(address: str, version: str) -> Client:
+    """A cluster whose workers have this version of sparsedepth, or a sentence on what is missing."""
+    try:
+        import dask
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            "a cluster needs the packages dask and distributed; install them: pip install 'sparsedepth[cluster]'"
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said by our own sentences
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})  # maps are large
+    try:
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise InputError(
+            f"no scheduler answers at {address} ({reason}); start one: dask scheduler; "
+            "and on each machine: dask worker tcp://<scheduler>:8786 --nthreads 1 --nworkers <cores>"
+        ) from None
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+        found = client.run(_version)
+    except TimeoutError:
+        raise InputError(f"the cluster at {address} has no workers; start some: dask worker {address}") from None
+    except ImportError as error:
+        raise InputError(f"the workers at {address} cannot import {error.name}; install sparsedepth there") from None
+    others = sorted({f"{theirs} at {worker}" for worker, theirs in found.items() if theirs != version})
+    if others:
+        raise InputError(f"this is sparsedepth {version}, but there is {', '.join(others)}; install the same everywhere")
+    return client
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("sparsedepth")
+
+
+def slots(client: Client) -> int:
+    """Tasks that the cluster can work on at the same time."""
+    return max(sum(client.nthreads().values()), 1)
+
+
+class Restoring:
+    """Restores maps as ``restore`` does, by the workers; may be called by many threads at once.
+
+    The function, with its dictionary, is itself the result of a task: it is sent to each worker once, and should all
+    that have it die, it is made again.
+    """
+
+    def __init__(self, client: Client, restore: Callable[..., Restoration]) -> None:
+        self._client = client
+        self._restore = client.submit(_itself, restore, pure=False)
+
+    def __call__(self, depth: Any, *, variance: Any = None, threads: int | None = None) -> Restoration:
+        del threads  # a worker's tasks fill its cores
+        return _result(self._client, self._client.submit(_restored, self._restore, depth, variance, pure=False))
+
+
+def _itself(thing: Any) -> Any:
+    return thing
+
+
+def _restored(restore: Callable[..., Restoration], depth: Any, variance: Any) -> Restoration:
+    return restore(depth, variance=variance, threads=1)
+
+
+class Examiner:
+    """Codes the batches of `learn` by the workers, each some shards; the sums are the same to the last bit."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __call__(
+        self,
+        batch: Batch,
+        atoms: Floats,
+        noise: NoiseModel,
+        sparsity: float,
+        *,
+        rounds: int | None,
+        threads: int | None,
+    ) -> Branches:
+        del threads
+        shards = -(-len(batch.patches) // SHARD)
+        pieces = [piece for piece in np.array_split(np.arange(shards), slots(self._client)) if len(piece)]
+        futures = [
+            self._client.submit(
+                examine,
+                _rows(batch, int(piece[0]) * SHARD, (int(piece[-1]) + 1) * SHARD),
+                atoms,
+                noise,
+                sparsity,
+                rounds=rounds,
+                threads=1,
+                first=int(piece[0]),
+                pure=False,
+            )
+            for piece in pieces
+        ]
+        found: dict[Any, Any] = {}
+        for future in futures:
+            found.update(_result(self._client, future))
+        return found
+
+
+def _rows(batch: Batch, start: int, end: int) -> Batch:
+    return Batch(batch.patches[start:end], None if batch.variance is None else batch.variance[start:end])
+
+
+def _result(client: Client, future: Future) -> Any:
+    """What a task gives; or a sentence, where the cluster cannot end it."""
+    from distributed import KilledWorker
+
+    while True:
+        try:
+            return future.result(timeout=PATIENCE)
+        except TimeoutError:
+            if not client.nthreads():
+                raise InputError("the cluster has lost all its workers; start new ones, and --resume") from None
+        except KilledWorker:
+            raise InputError("every worker that took it died; it may need more memory than they have") from None
+        except CancelledError:
+            raise InputError("the cluster's scheduler is gone; start it again, and --resume") from None
