@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -185,13 +187,11 @@ def test_a_batch_tells_the_same_bits_however_its_shards_are_spread(cuts):
 
     def told(first, end):
         rows = slice(first * SHARD, end * SHARD)
-        return examine(
-            Batch(patches[rows], variance[rows]), atoms, Jeffreys(), 1.0, rounds=16, threads=1, first=first
-        )
+        return examine(Batch(patches[rows], variance[rows]), atoms, Jeffreys(), 1.0, rounds=16, threads=1, first=first)
 
     whole = total(told(0, 7))
     places = [0, *cuts, 7]
-    spread = [told(first, end) for first, end in zip(places[:-1], places[1:], strict=True)]
+    spread = [told(first, end) for first, end in itertools.pairwise(places)]
     again = total({branch: sums for part in reversed(spread) for branch, sums in part.items()})
     for name, value in vars(whole).items():
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)

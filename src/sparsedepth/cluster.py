@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -29,14 +29,14 @@ PATIENCE = 30.0
 def connect(address: str, version: str) -> Client:
     """A cluster whose workers have this version of sparsedepth, or a sentence on what is missing."""
     try:
-        import dask
+        from dask.config import set as configure
         from distributed import Client
     except ImportError:
         raise InputError(
             "a cluster needs the packages dask and distributed; install them: pip install 'sparsedepth[cluster]'"
         ) from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said by our own sentences
-    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})  # maps are large
+    configure({"distributed.admin.large-graph-warning-threshold": "1TB"})  # maps are large
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -46,16 +46,24 @@ def connect(address: str, version: str) -> Client:
             "and on each machine: dask worker tcp://<scheduler>:8786 --nthreads 1 --nworkers <cores>"
         ) from None
     try:
+        _require_workers(client, address, version)
+    except InputError:
+        client.close()
+        raise
+    return client
+
+
+def _require_workers(client: Client, address: str, version: str) -> None:
+    try:
         client.wait_for_workers(1, timeout=PATIENCE)
-        found = client.run(_version)
+        found: dict[str, str] = cast(Any, client.run(_version))
     except TimeoutError:
         raise InputError(f"the cluster at {address} has no workers; start some: dask worker {address}") from None
     except ImportError as error:
         raise InputError(f"the workers at {address} cannot import {error.name}; install sparsedepth there") from None
     others = sorted({f"{theirs} at {worker}" for worker, theirs in found.items() if theirs != version})
     if others:
-        raise InputError(f"this is sparsedepth {version}, but there is {', '.join(others)}; install the same everywhere")
-    return client
+        raise InputError(f"this is sparsedepth {version} but there is {', '.join(others)}; install one everywhere")
 
 
 def _version() -> str:
@@ -66,7 +74,7 @@ def _version() -> str:
 
 def slots(client: Client) -> int:
     """Tasks that the cluster can work on at the same time."""
-    return max(sum(client.nthreads().values()), 1)
+    return max(sum(cast(Any, client.nthreads()).values()), 1)
 
 
 class Restoring:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsedepth.cli.batch import Outcome, WritingGate, attempted
+from sparsedepth.cli.journal import Journal
 from sparsedepth.cli.reading import Reading
 from sparsedepth.cli.terminal import in_options, say, warn
 from sparsedepth.files import FORMATS, read_array, write, write_array
@@ -52,8 +53,17 @@ class RestoringTask:
         if self.sensor_variance is not None and not os.path.exists(self.sensor_variance):
             raise InputError(f"there is no file {self.sensor_variance}")
 
+    def inputs_of(self, place: Place) -> list[Path]:
+        """The files that a map's result is made of."""
+        sensor = self._sensor_file(place)
+        return [place.source] if sensor is None else [place.source, sensor]
+
     def variance_for(self, place: Place) -> Any:
         """What the sensor says of this map's pixels, if anything."""
+        path = self._sensor_file(place)
+        return None if path is None else read_array(path, name="variance" if path.suffix.lower() == ".npz" else "")
+
+    def _sensor_file(self, place: Place) -> Path | None:
         if self.sensor_variance is None:
             return None
         path = Path(self.sensor_variance)
@@ -63,7 +73,7 @@ class RestoringTask:
             if not found:
                 raise InputError(f"there is no variance {path / place.name.with_suffix('.*')} for {place.source}")
             path = found[0]
-        return read_array(path, name="variance" if path.suffix.lower() == ".npz" else "")
+        return path
 
 
 class Notes:
@@ -82,26 +92,38 @@ class Notes:
                 warn(sentence)
 
 
-def attempt(task: RestoringTask, place: Place, *, gate: WritingGate, notes: Notes, threads: int | None) -> Outcome:
+@dataclass(frozen=True)
+class Shared:
+    """What all maps of a run have in common while they are restored."""
+
+    gate: WritingGate
+    notes: Notes
+    journal: Journal | None
+    threads: int | None
+
+
+def attempt(task: RestoringTask, place: Place, *, shared: Shared) -> Outcome:
     """Restore one map; whatever fails is a sentence in the outcome."""
     blank = Outcome(str(place.source), str(place.output))
-    return attempted(lambda: _restored(task, place, blank, gate, notes, threads), blank)
+    return attempted(lambda: _restored(task, place, blank, shared), blank)
 
 
-def _restored(
-    task: RestoringTask, place: Place, blank: Outcome, gate: WritingGate, notes: Notes, threads: int | None
-) -> Outcome:
+def _restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared) -> Outcome:
     image = task.read(place.source)
-    notes.add(place.source.name, image.assumed)
+    shared.notes.add(place.source.name, image.assumed)
     try:
-        result = task.restore(image.values, variance=task.variance_for(place), threads=threads)
+        result = task.restore(image.values, variance=task.variance_for(place), threads=shared.threads)
     except InputError as error:
         raise InputError(f"{place.source}: {error}") from None
     shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size
     if shares[Origin.REFUSED] == 1:
         say(f"{place.source}: nothing could be said of any pixel; the result is unknown everywhere")
-    with gate:
+    with shared.gate:
+        if shared.journal is not None:
+            shared.journal.begin(place.output)
         unit = _write(task, place, DepthImage(result.depth, image.unit, image.kind, image.profile), result)
+        if shared.journal is not None:
+            shared.journal.end(task.inputs_of(place), place.outputs)
     return replace(
         blank,
         shape=(result.depth.shape[0], result.depth.shape[1]),

@@ -18,9 +18,11 @@ from rich.progress import TextColumn
 
 import sparsedepth
 from sparsedepth.cli.places import dictionary_named, require_place
-from sparsedepth.cli.terminal import ForceOption, JsonOption, progress_bar, report, say
+from sparsedepth.cli.terminal import ClusterOption, ForceOption, JsonOption, progress_bar, report, say
+from sparsedepth.cluster import Examiner, connect
 from sparsedepth.coding.learn import LearningState, LearningStep, learn, schedule, start_from
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
+from sparsedepth.coding.statistics import examine
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import read_map
@@ -72,6 +74,7 @@ def learn_command(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside the output.")] = False,
     force: ForceOption = False,
     threads: Annotated[int | None, typer.Option(help="Worker threads; all cores by default.", min=1)] = None,
+    cluster: ClusterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Learn a dictionary of depth patches. Killed at any moment, --resume ends with the same dictionary."""
@@ -115,7 +118,8 @@ def learn_command(
     state = LearningState.load(checkpoint, identity) if resume and checkpoint.exists() else None
     if state is not None:
         say(f"resuming after step {state.step}")
-    run = learn(stream, first, phases=phases, held_out=held, resume=state, threads=threads)
+    examiner = examine if cluster is None else Examiner(connect(cluster, sparsedepth.__version__))
+    run = learn(stream, first, phases=phases, held_out=held, resume=state, threads=threads, examiner=examiner)
     last = _follow(run, state, steps, lambda state: state.save(checkpoint, identity), checkpoint_every)
     options: dict[str, Any] = {"patch": patch, "atoms": first.n_atoms, "noise": noise, "holes": holes, "floor": floor}
     options |= {"sparsity": sparsity, "steps": steps, "batch": batch, "seed": seed, "scale": scale, "unit": unit}

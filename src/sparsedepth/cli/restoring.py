@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -11,8 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
+import sparsedepth
 from sparsedepth.cli.batch import Outcome, Rate, WritingGate, in_parallel, whole_files_only
-from sparsedepth.cli.jobs import Notes, Place, RestoringTask, attempt
+from sparsedepth.cli.jobs import Notes, Place, RestoringTask, Shared, attempt
+from sparsedepth.cli.journal import Journal
 from sparsedepth.cli.places import (
     Sources,
     dictionary_named,
@@ -23,11 +27,12 @@ from sparsedepth.cli.places import (
     targets,
 )
 from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
-from sparsedepth.cli.terminal import ForceOption, print_json, print_line, progress_bar, say, say_error
+from sparsedepth.cli.terminal import ClusterOption, ForceOption, print_json, print_line, progress_bar, say, say_error
+from sparsedepth.cluster import Restoring, connect, slots
 from sparsedepth.files.formats import format_of
 from sparsedepth.restore import METHODS, denoise, inpaint
 from sparsedepth.vocabulary import InputError, Restoration
-from sparsedepth.workers import cores
+from sparsedepth.workers import cores, in_order
 
 
 class Quality(StrEnum):
@@ -72,6 +77,9 @@ SensorVariance = Annotated[
 OutwardOption = Annotated[bool, typer.Option("--outward", help="Fill large holes too, less certain inwards.")]
 JobsOption = Annotated[int | None, typer.Option("--jobs", help="Files at the same time; all cores by default.", min=1)]
 SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Leave out maps whose result exists.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Leave out maps whose result was made so before and is whole; redo the others.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: what became of each file.")]
 
 
@@ -96,6 +104,8 @@ def denoise_command(
     jobs: JobsOption = None,
     force: ForceOption = False,
     skip_existing: SkipOption = False,
+    resume: ResumeOption = False,
+    cluster: ClusterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from.
@@ -106,7 +116,7 @@ def denoise_command(
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
     task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
-    _run("denoising", task, places, jobs, force, skip_existing, as_json)
+    _run("denoising", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
 def inpaint_command(
@@ -128,6 +138,8 @@ def inpaint_command(
     jobs: JobsOption = None,
     force: ForceOption = False,
     skip_existing: SkipOption = False,
+    resume: ResumeOption = False,
+    cluster: ClusterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
@@ -135,7 +147,7 @@ def inpaint_command(
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
     task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
-    _run("inpainting", task, places, jobs, force, skip_existing, as_json)
+    _run("inpainting", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
 def _restorer(
@@ -185,28 +197,85 @@ def _require_formats(sources: Sources, output: str, lists: dict[str, list[Path]]
         raise InputError(f"{origin} holds float numbers and origins are integers; use .png, .pgm, .npy or .npz")
 
 
-def _run(
-    title: str, task: RestoringTask, places: list[Place], jobs: int | None, force: bool, skip: bool, as_json: bool
-) -> None:
+@dataclass(frozen=True)
+class Run:
+    """How the maps of one command are gone through."""
+
+    output: str
+    jobs: int | None
+    force: bool
+    skip_existing: bool
+    resume: bool
+    cluster: str | None
+    as_json: bool
+
+    def __post_init__(self) -> None:
+        if self.resume and self.skip_existing:
+            raise InputError("--resume and --skip-existing say two things; --resume looks closer, and is enough")
+        if self.resume and not is_folder(self.output):
+            raise InputError(f"--resume needs a folder of results and {self.output} is none")
+
+
+def _run(title: str, task: RestoringTask, places: list[Place], run: Run) -> None:
     """Restore every map, say what failed, report, and end with code 1 if anything did."""
-    waiting = [place for place in places if not (skip and os.path.lexists(place.output))]
-    planned = [path for place in waiting for path in place.outputs]
-    require_new(planned, force, "" if skip else ", or --skip-existing to leave those maps out")
-    jobs = min(jobs or cores(), max(len(waiting), 1))
-    gate, notes = WritingGate(), Notes()
-    work = partial(attempt, task, gate=gate, notes=notes, threads=1 if jobs > 1 else None)
+    journal = Journal(Path(run.output), _making(title, task)) if is_folder(run.output) else None
+    waiting = _waiting(task, places, run, journal)
+    _require_new(waiting, run, journal)
+    jobs = run.jobs or cores()
+    if run.cluster is not None and waiting:
+        client = connect(run.cluster, sparsedepth.__version__)
+        task, jobs = replace(task, restore=Restoring(client, task.restore)), run.jobs or min(2 * slots(client), 128)
+    jobs = min(jobs, max(len(waiting), 1))
+    shared = Shared(WritingGate(), Notes(), journal, threads=1 if jobs > 1 else None)
     outcomes: dict[str, Outcome] = {}
-    with whole_files_only(gate), progress_bar(Rate()) as bar:
+    with whole_files_only(shared.gate), progress_bar(Rate()) as bar:
         shown = bar.add_task(title, total=len(waiting))
-        for outcome in in_parallel(work, waiting, jobs):
+        for outcome in in_parallel(partial(attempt, task, shared=shared), waiting, jobs):
             bar.advance(shown)
             outcomes[outcome.output] = outcome
             if outcome.error is not None:
                 say_error(outcome.error)
     ordered = [outcomes[str(place.output)] for place in waiting]
-    _tell(ordered, len(places) - len(waiting), notes, as_json)
+    _tell(ordered, len(places) - len(waiting), shared.notes, run.as_json)
     if any(outcome.error for outcome in ordered):
         raise typer.Exit(1)
+
+
+def _making(title: str, task: RestoringTask) -> dict[str, Any]:
+    """All that decides what becomes of a map, besides its files."""
+    wishes = getattr(task.restore, "keywords", {})
+    dictionary = wishes.get("dictionary")
+    atoms = None if dictionary is None else hashlib.sha256(dictionary.atoms.tobytes()).hexdigest()
+    return {
+        "work": title,
+        "version": sparsedepth.__version__,
+        "wishes": {**wishes, "dictionary": atoms},
+        "reading": repr(task.read),
+        "writing": [task.output_unit, task.output_scale],
+    }
+
+
+def _waiting(task: RestoringTask, places: list[Place], run: Run, journal: Journal | None) -> list[Place]:
+    """The maps that are left to restore."""
+    if run.skip_existing:
+        return [place for place in places if not os.path.lexists(place.output)]
+    if not run.resume or journal is None:
+        return places
+
+    def done(place: Place) -> bool:
+        return os.path.lexists(place.output) and journal.vouches(task.inputs_of(place), place.outputs)
+
+    with progress_bar(Rate()) as bar:
+        verified = list(bar.track(in_order(done, places, cores()), len(places), description="verifying"))
+    return [place for place, whole in zip(places, verified, strict=True) if not whole]
+
+
+def _require_new(waiting: list[Place], run: Run, journal: Journal | None) -> None:
+    """Refuse to overwrite what is there; a resumed run may overwrite what an earlier one began."""
+    ours = journal if run.resume else None
+    strange = [place for place in waiting if ours is None or not ours.mentions(place.output)]
+    hint = ", or --resume to leave out what is done"
+    require_new([path for place in strange for path in place.outputs], run.force, "" if run.resume else hint)
 
 
 def _tell(outcomes: list[Outcome], skipped: int, notes: Notes, as_json: bool) -> None:

@@ -24,6 +24,9 @@ from rich.progress import (
 console = Console(stderr=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", help="Work by the workers of a Dask cluster: tcp://scheduler:8786.")
+]
 
 
 def say(sentence: str) -> None:

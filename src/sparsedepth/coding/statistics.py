@@ -1,8 +1,8 @@
-"""What a batch of patches tells of the atoms that code it: sums over patches, taken in one order wherever they are made.
+"""What a batch of patches tells of the atoms that code it: sums over patches, in one order wherever they are taken.
 
-A batch is cut into shards of a fixed size. The sums of two neighbouring shards are added, then those of two neighbouring
-pairs, and so on: a tree whose shape depends on the batch alone. Whoever holds some shards adds up whatever whole
-branches they make, and the rest is added elsewhere, in the same order and so to the same bits.
+A batch is cut into shards of a fixed size. The sums of two neighbouring shards are added, then those of two
+neighbouring pairs, and so on: a tree whose shape depends on the batch alone. Whoever holds some shards adds up whatever
+whole branches they make, and the rest is added elsewhere, in the same order and so to the same bits.
 """
 
 from __future__ import annotations
