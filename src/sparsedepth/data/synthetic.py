@@ -1,14 +1,131 @@
-"""Noise as the paper adds it, on maps of any kind."""
+"""A zoo of noise and holes over clean maps: the paper's impulses, and what sensors and stereo matching really leave.
+
+Every animal is a function of a map and a random generator: unknown pixels stay unknown, the type stays, and lengths in
+depth are in deviations of the map, so that the unit does not matter. What is said to depend on *near* and *far* needs
+``near``: 1 where large values are near, as in disparities; -1 where they are far, as in ranges.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation, maximum_filter, minimum_filter
 
-from sparsedepth.vocabulary import DepthMap
+from sparsedepth.vocabulary import DepthMap, Floats
+
+JUMP = 0.25
+"""Deviations of the map between neighbours that make an edge of depth."""
 
 
-def corrupted(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
-    """Add Gaussian noise to a share of the pixels, each with its own variance, uniform in (0, 1) map variances."""
+def corrupted(depth: DepthMap, share: float, rng: np.random.Generator, amplitude: float = 1.0) -> DepthMap:
+    """Add Gaussian noise to a share of the pixels, each with its own variance, uniform in (0, 1) map variances.
+
+    So does the paper; ``amplitude`` multiplies the noise.
+    """
     chosen = rng.random(depth.shape) < share
     deviation = np.sqrt(rng.random(depth.shape)) * np.nanstd(depth)
-    return (depth + np.where(chosen, rng.standard_normal(depth.shape) * deviation, 0)).astype(depth.dtype)
+    noise = rng.standard_normal(depth.shape) * deviation * amplitude
+    return (depth + np.where(chosen, noise, 0)).astype(depth.dtype)
+
+
+def blotted(depth: DepthMap, share: float, rng: np.random.Generator, largest: float = 3.0) -> DepthMap:
+    """Shift whole discs, each by one number of the paper's law, until they cover a share of the map.
+
+    Radii are uniform from 1 to ``largest`` pixels: a wrong match or a reflection spoils neighbours alike.
+    """
+    rows, columns = np.indices(depth.shape)
+    offset, covered = np.zeros(depth.shape), np.zeros(depth.shape, bool)
+    while covered.mean() < share:
+        row, column = rng.integers(depth.shape[0]), rng.integers(depth.shape[1])
+        disc = np.hypot(rows - row, columns - column) <= rng.uniform(1, largest)
+        offset[disc] = np.sqrt(rng.random()) * rng.standard_normal() * np.nanstd(depth)
+        covered |= disc
+    return (depth + offset).astype(depth.dtype)
+
+
+def with_range_noise(ranges: DepthMap, strength: float, rng: np.random.Generator) -> DepthMap:
+    """Gaussian noise at every pixel that grows with the square of the range, as of triangulation.
+
+    ``strength`` is its deviation at the median range, in deviations of the map. Ranges are positive.
+    """
+    return (ranges + range_deviation(ranges, strength) * rng.standard_normal(ranges.shape)).astype(ranges.dtype)
+
+
+def range_deviation(ranges: DepthMap, strength: float) -> Floats:
+    """The deviation of the noise that `with_range_noise` adds to each pixel."""
+    return strength * np.nanstd(ranges) * np.square(ranges / np.nanmedian(ranges))
+
+
+def quantised(depth: DepthMap, levels: int) -> DepthMap:
+    """Round to a number of levels over the map's range."""
+    low, high = np.nanmin(depth), np.nanmax(depth)
+    step = (high - low) / (levels - 1) or 1.0
+    return (low + np.rint((depth - low) / step) * step).astype(depth.dtype)
+
+
+def with_flying_pixels(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
+    """Mix near and far at a share of the pixels beside edges of depth, as a beam does that meets both."""
+    low, high = _around(depth)
+    chosen = (rng.random(depth.shape) < share) & beside_edges(depth)
+    mixed = low + rng.random(depth.shape) * (high - low)
+    return np.where(chosen, mixed, depth).astype(depth.dtype)
+
+
+def beside_edges(depth: DepthMap) -> NDArray[np.bool_]:
+    """The known pixels whose 3x3 surroundings span more than a jump."""
+    low, high = _around(depth)
+    return np.isfinite(depth) & (high - low > JUMP * np.nanstd(depth))
+
+
+def with_missing(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
+    """Hide a share of the pixels at random."""
+    return np.where(rng.random(depth.shape) < share, np.nan, depth).astype(depth.dtype)
+
+
+def with_matching_shadows(depth: DepthMap, near: int, widest: float = 12.0) -> DepthMap:
+    """Hide what a second camera, to the right, cannot see: the holes that a left-right check leaves.
+
+    The map's range becomes ``widest`` pixels of parallax.
+    """
+    return np.where(hidden_behind(depth, near, widest), np.nan, depth).astype(depth.dtype)
+
+
+def with_kinect_shadows(depth: DepthMap, near: int, rng: np.random.Generator, widest: float = 8.0) -> DepthMap:
+    """Holes as of a structured-light camera: the projector's shadows with ragged rims, and dark blots of no echo.
+
+    The projector stands to the left; half of the pixels at the rims of its shadows are lost too, and blots of 2 to 5
+    pixels in radius until they cover a hundredth of the map.
+    """
+    shadow = hidden_behind(depth[:, ::-1], near, widest)[:, ::-1]
+    rims = np.asarray(binary_dilation(shadow, np.ones((3, 3))), bool) & (rng.random(depth.shape) < 0.5)
+    rows, columns = np.indices(depth.shape)
+    blots = np.zeros(depth.shape, bool)
+    while blots.mean() < 0.01:
+        row, column = rng.integers(depth.shape[0]), rng.integers(depth.shape[1])
+        blots |= np.hypot(rows - row, columns - column) <= rng.uniform(2, 5)
+    return np.where(shadow | rims | blots, np.nan, depth).astype(depth.dtype)
+
+
+def hidden_behind(depth: DepthMap, near: int, widest: float) -> NDArray[np.bool_]:
+    """What nearer pixels hide from a second view to the right, if the map's range is ``widest`` pixels of parallax.
+
+    A pixel at column x with parallax p is seen there at x - p; it is hidden if a pixel further right is seen at the
+    same place or further left.
+    """
+    known = np.isfinite(depth)
+    if not known.any():
+        return known
+    low, high = np.nanmin(depth), np.nanmax(depth)
+    parallax = widest * near * (depth - low) / ((high - low) or 1.0)
+    place = np.where(known, np.arange(depth.shape[1]) - parallax, np.inf)
+    leftmost = np.minimum.accumulate(place[:, ::-1], axis=1)[:, ::-1]
+    beyond = np.pad(leftmost[:, 1:], ((0, 0), (0, 1)), constant_values=np.inf)
+    return known & (beyond <= place)
+
+
+def _around(depth: DepthMap) -> tuple[Floats, Floats]:
+    """The least and the largest known value of the 3x3 surroundings."""
+    known = np.isfinite(depth)
+    low = minimum_filter(np.where(known, depth, np.inf), 3, mode="nearest")
+    high = maximum_filter(np.where(known, depth, -np.inf), 3, mode="nearest")
+    return np.where(known, low, 0), np.where(known, high, 0)
