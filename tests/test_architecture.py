@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "data": {"vocabulary", "files"},
     "experiments": {
         "vocabulary",
+        "atomic",
         "dictionary",
         "patches",
         "files",

@@ -12,7 +12,8 @@ from sparsedepth import experiments
 from sparsedepth.data import data_folder
 from sparsedepth.experiments import denoising, natural_noise
 from sparsedepth.experiments._claims import Claim, judge, table_of
-from sparsedepth.experiments._contestants import own_methods
+from sparsedepth.experiments._contestants import Outcome, own_methods
+from sparsedepth.experiments._keeping import kept
 from sparsedepth.restore import METHODS
 from sparsedepth.vocabulary import InputError
 
@@ -166,3 +167,53 @@ def test_the_papers_claims_cover_both_kinds_and_name_contestants():
     assert all({claim.better, claim.worse} <= names for claim in claims)
     assert {claim.margin for claim in claims if claim.kind == "laser"} == {0.0, 2.0}
     assert {claim.margin for claim in claims if claim.kind == "disparity"} == {0.0, 1.0}
+
+
+@pytest.mark.usefixtures("without_data")
+def test_restoration_in_short(tmp_path):
+    facts, page, steps = quick("restoration", tmp_path)
+    for name in ("reliability", "sparsification", "laser", "disparity"):
+        assert (tmp_path / f"restoration-{name}.png").read_bytes().startswith(PNG)
+        assert f"(restoration-{name}.png)" in page
+    assert set(facts["psnr"]) == {"disparity", "laser"}
+    for by_row in facts["psnr"].values():
+        assert {"clean", "5% impulses", "quantised", "50% missing"} == set(by_row)
+        assert {"noisy", "TV-L1", 'denoise, "calibrated"'} <= set(by_row["5% impulses"])
+        assert {"biharmonic", "linear", "inpaint"} == set(by_row["50% missing"])
+        tuned, noisy = (np.mean(numbers(by_row["5% impulses"][name])) for name in ("TV-L1", "noisy"))
+        assert tuned >= noisy, "the best parameter is not worse than to do nothing"
+    met = sum(bar[2] for bar in facts["bars"])
+    assert f"{met} of {len(facts['bars'])} are met" in page
+    assert page.count("| **no** |") == len(facts["bars"]) - met
+    assert steps == [(done, steps[-1][1]) for done in range(1, len(steps) + 1)]
+
+
+def test_outcomes_are_kept_until_map_name_or_program_change(tmp_path, monkeypatch):
+    made = []
+
+    def outcome(name="a", depth=np.ones((2, 2)), rooms=("baselines",)):  # noqa: B008
+        def make():
+            made.append(name)
+            return Outcome(depth + 1, parameter=None, origin=np.zeros((2, 2), np.uint8))
+
+        return kept(name, rooms, [depth], make)
+
+    outcome()
+    outcome()
+    assert len(made) == 2, "without a folder nothing is kept"
+    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "kept"))
+    first, again = outcome(), outcome()
+    assert len(made) == 3
+    np.testing.assert_array_equal(first.depth, again.depth)
+    assert again.parameter is None
+    assert again.variance is None
+    assert again.origin is not None
+    assert again.origin.dtype == np.uint8
+    outcome("b")
+    outcome(depth=np.zeros((2, 2)))
+    outcome(rooms=("baselines", "patches.py"))
+    assert len(made) == 6
+    for file in (tmp_path / "kept").iterdir():
+        file.write_bytes(file.read_bytes()[:100])
+    outcome()
+    assert len(made) == 7, "a torn file is made again"

@@ -170,8 +170,9 @@ def save_curves(
     x: str,
     y: str,
     columns: int = 2,
+    scales: tuple[Literal["log", "linear"], Literal["log", "linear"]] = ("log", "linear"),
 ) -> None:
-    """Groups of curves over the same places on a logarithmic axis, a plot each; a curve looks alike in all of them."""
+    """Groups of curves over the same places, a plot each; a curve looks alike in all; ``scales`` are x's and y's."""
     rows = -(-len(groups) // columns)
     figure = Figure(figsize=(5.2 * columns, 3.4 * rows), dpi=100, layout="constrained")
     names = list(dict.fromkeys(curve.name for group in groups.values() for curve in group))
@@ -183,7 +184,7 @@ def save_curves(
             line = {"linewidth": 2, "linestyle": "-"} if curve.ours else {"linewidth": 1, "linestyle": "--"}
             axes.plot(at, curve.values, color=colour, marker=marker, markersize=5, label=curve.name, **line)
         axes.set_title(title, fontsize=10)
-        axes.set(xlabel=x, ylabel=y, xscale="log")
+        axes.set(xlabel=x, ylabel=y, xscale=scales[0], yscale=scales[1])
         axes.xaxis.set_major_locator(FixedLocator(list(at)))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticklabels([f"{place:g}" for place in at])

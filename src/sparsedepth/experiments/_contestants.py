@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparsedepth.baselines import DENOISERS, wavelet_frame
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth.baselines import DENOISERS, INPAINTERS, wavelet_frame
 from sparsedepth.coding.noise import Jeffreys, Stationary
 from sparsedepth.data import data_folder
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.metrics import oracle
-from sparsedepth.restore import METHODS, believe, denoise
+from sparsedepth.restore import METHODS, believe, denoise, inpaint
 from sparsedepth.vocabulary import DepthMap, InputError
 from sparsedepth.workers import cores
 
@@ -28,6 +31,7 @@ class Outcome:
     variance: DepthMap | None = None
     parameter: float | None = None
     """The one that the truth chose; None = blind, or without end."""
+    origin: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,39 @@ def competitor(name: str) -> Contestant:
     return Contestant(name, restore, tuned=True)
 
 
+def searched(name: str, apart: int = 3) -> Contestant:
+    """A baseline at the best parameter of its grid: every third is tried, then those around the best of these."""
+
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        baseline = DENOISERS[name]
+        grid = baseline.parameters(noisy)
+        if len(grid) <= 4 * apart:
+            return competitor(name).restore(noisy, truth)
+        coarse = sorted({*range(0, len(grid), apart), len(grid) - 1})
+        first = oracle(baseline.restore, [grid[i] for i in coarse], noisy, truth)
+        middle = grid.index(first.parameter)
+        near = [grid[i] for i in range(max(middle - apart + 1, 0), min(middle + apart, len(grid)))]
+        best = oracle(baseline.restore, near, noisy, truth)
+        return Outcome(best.result, parameter=best.parameter if math.isfinite(best.parameter) else None)
+
+    return Contestant(name, restore, tuned=True)
+
+
+def filler(name: str) -> Contestant:
+    """A baseline that fills holes; there is nothing to tune."""
+    return Contestant(name, lambda holed, truth: Outcome(INPAINTERS[name](holed)))
+
+
+def own_filler() -> Contestant:
+    """`inpaint` as it comes, asked to fill wide holes too."""
+
+    def restore(holed: DepthMap, truth: DepthMap) -> Outcome:
+        result = inpaint(holed, outward=True, threads=1)
+        return Outcome(result.depth, result.variance, origin=result.origin)
+
+    return Contestant("inpaint", restore)
+
+
 def own_methods() -> list[Contestant]:
     """What `denoise` offers besides the paper's method, each as it comes."""
     return [_own(name) for name in METHODS if name != "paper"]
@@ -99,7 +136,7 @@ def own_methods() -> list[Contestant]:
 def _own(method: str) -> Contestant:
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         result = denoise(noisy, method=method, threads=1)
-        return Outcome(result.depth, result.variance)
+        return Outcome(result.depth, result.variance, origin=result.origin)
 
     return Contestant(f'denoise, "{method}"', restore)
 

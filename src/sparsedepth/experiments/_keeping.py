@@ -1,0 +1,67 @@
+"""Outcomes kept on disk, so that an experiment that is run again does only what has changed.
+
+``SPARSEDEPTH_CACHE`` names the folder; without it nothing is kept. An outcome is found again by the map, its truth, the
+contestant's name and the text of the program that made it: whatever changes one of these, makes it anew.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+import sparsedepth
+from sparsedepth.atomic import write_atomically
+from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.vocabulary import DepthMap
+
+OURS = ("restore", "coding", "patches.py", "dictionary.py", "models/default.safetensors")
+THEIRS = ("baselines",)
+"""The rooms on which the outcome of a contestant depends."""
+
+
+def kept(name: str, rooms: Sequence[str], maps: Sequence[DepthMap], make: Callable[[], Outcome]) -> Outcome:
+    """The outcome of a contestant on some maps, from the folder if it is there."""
+    folder = os.environ.get("SPARSEDEPTH_CACHE")
+    if not folder:
+        return make()
+    key = sha256("\n".join((name, text_of(tuple(rooms)))).encode())
+    for each in maps:
+        key.update(repr(each.shape).encode() + np.ascontiguousarray(each).tobytes())
+    path = Path(folder) / f"{key.hexdigest()}.npz"
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
+            held = {field: found[field] for field in found.files}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        outcome = make()
+        _write(path, outcome)
+        return outcome
+    parameter = float(held.pop("parameter"))
+    return Outcome(**held, parameter=None if np.isnan(parameter) else parameter)
+
+
+def _write(path: Path, outcome: Outcome) -> None:
+    fields = {"depth": outcome.depth, "variance": outcome.variance, "origin": outcome.origin}
+    content = io.BytesIO()
+    parameter = np.nan if outcome.parameter is None else outcome.parameter
+    np.savez(content, parameter=parameter, **{n: values for n, values in fields.items() if values is not None})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content.getvalue())
+
+
+@cache
+def text_of(rooms: tuple[str, ...]) -> str:
+    """One number for all files of some rooms."""
+    root = Path(sparsedepth.__file__).parent
+    places = [root / room for room in rooms]
+    files = (file for place in places for file in ([place] if place.is_file() else place.rglob("*")))
+    digest = sha256()
+    for file in sorted(file for file in files if file.suffix in (".py", ".safetensors")):
+        digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()

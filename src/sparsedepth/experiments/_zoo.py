@@ -1,0 +1,174 @@
+"""The maps of the restoration experiment and what is done to them: each row of its tables is one kind of damage."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsedepth.data import kinect, synthetic
+from sparsedepth.data.crops import Crop, crops
+from sparsedepth.data.middlebury import benchmark_scene, disparities
+from sparsedepth.data.motorcycle import motorcycle_disparity
+from sparsedepth.data.range_scans import log_scan
+from sparsedepth.data.time_of_flight import mug
+from sparsedepth.vocabulary import DepthMap
+
+SIZE, CROP_SEED, NOISE_SEED = 100, 0, 0
+KINDS = ("disparity", "laser")
+SHARES = (0.01, 0.05, 0.1, 0.2)
+"""Of corrupted pixels."""
+AMPLITUDES = (0.5, 1.0, 2.0)
+MISSING = (0.5, 0.8, 0.95)
+DRAWS = 3
+DISPARITY_CROPS = {"Teddy": 4, "Cones": 3, "Venus": 3}
+LASER_CROPS = {"street_trees_os2": 2, "street_os0": 1, "corner_os1_a": 2, "trees_os1_sparse": 2, "walkway": 3}
+"""Ten of each kind; street_os0 has room for one that is hardly holed."""
+LEVELS = 32
+BLOTS, RANGE_NOISE, FLYING = 0.05, 0.05, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A true map, and where it was cut."""
+
+    kind: str
+    name: str
+    crop: Crop
+
+    @property
+    def near(self) -> int:
+        """1 where large values are near, -1 where they are far."""
+        return 1 if self.kind == "disparity" else -1
+
+    @property
+    def ranges(self) -> DepthMap:
+        """Metres, or for disparities their inverses in hundreds."""
+        depth = self.crop.depth
+        return (100 / depth if self.kind == "disparity" else np.exp(depth)).astype(depth.dtype)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.crop.top}, {self.crop.left})"
+
+
+@dataclass(frozen=True, eq=False)
+class Spoilt:
+    """A map with its truth."""
+
+    depth: DepthMap
+    truth: DepthMap
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One kind of damage, done to every map several times."""
+
+    name: str
+    spoil: Callable[[Source, np.random.Generator], DepthMap]
+    draws: int = 1
+    holes: bool = False
+    of_ranges: bool = False
+    """Whether the map is turned into ranges first."""
+
+    def done(self, source: Source, index: int, draw: int) -> Spoilt:
+        rng = np.random.default_rng([NOISE_SEED, index, draw, zlib.crc32(self.name.encode())])
+        return Spoilt(self.spoil(source, rng), source.ranges if self.of_ranges else source.crop.depth)
+
+
+def impulses(share: float, amplitude: float = 1.0) -> str:
+    return f"{share:.0%} impulses" + (f", x{amplitude:g}" if amplitude != 1 else "")
+
+
+def rows() -> list[Row]:
+    """The whole zoo."""
+    return [_clean(), *_impulsive(), *_sensors(), *_holes()]
+
+
+def few_rows() -> list[Row]:
+    """One of each family, drawn once."""
+    every = {row.name: replace(row, draws=1) for row in rows()}
+    return [every[name] for name in ("clean", impulses(0.05), "quantised", "50% missing")]
+
+
+def _clean() -> Row:
+    return Row("clean", lambda source, rng: source.crop.depth)
+
+
+def _impulsive() -> list[Row]:
+    def row(share: float, amplitude: float) -> Row:
+        return Row(
+            impulses(share, amplitude),
+            lambda source, rng: synthetic.corrupted(source.crop.depth, share, rng, amplitude),
+            draws=DRAWS if amplitude == 1 else 1,
+        )
+
+    return [row(share, amplitude) for amplitude in (1.0, 0.5, 2.0) for share in SHARES]
+
+
+def _sensors() -> list[Row]:
+    return [
+        Row(f"{BLOTS:.0%} in blots", lambda source, rng: synthetic.blotted(source.crop.depth, BLOTS, rng)),
+        Row("flying pixels", lambda source, rng: synthetic.with_flying_pixels(source.crop.depth, FLYING, rng)),
+        Row(
+            "range noise",
+            lambda source, rng: synthetic.with_range_noise(source.ranges, RANGE_NOISE, rng),
+            of_ranges=True,
+        ),
+        Row("quantised", lambda source, rng: synthetic.quantised(source.crop.depth, LEVELS)),
+    ]
+
+
+def _holes() -> list[Row]:
+    def missing(share: float) -> Row:
+        return Row(
+            f"{share:.0%} missing",
+            lambda source, rng: synthetic.with_missing(source.crop.depth, share, rng),
+            draws=DRAWS,
+            holes=True,
+        )
+
+    return [
+        *map(missing, MISSING),
+        Row(
+            "matching shadows",
+            lambda source, rng: synthetic.with_matching_shadows(source.crop.depth, source.near),
+            holes=True,
+        ),
+        Row(
+            "Kinect shadows",
+            lambda source, rng: synthetic.with_kinect_shadows(source.crop.depth, source.near, rng),
+            holes=True,
+        ),
+    ]
+
+
+def unseen_sources() -> list[Source]:
+    """Ten crops of each kind, of scenes on which nothing was learned or chosen."""
+    return [
+        Source("disparity", name, crop)
+        for name, n in DISPARITY_CROPS.items()
+        for crop in crops(benchmark_scene(name).disparity, n, SIZE, seed=CROP_SEED)
+    ] + [
+        Source("laser", name, crop)
+        for name, n in LASER_CROPS.items()
+        for crop in crops(log_scan(name), n, SIZE, seed=CROP_SEED)
+    ]
+
+
+def validation_sources() -> list[Source]:
+    """Six crops of each kind to choose settings on: Middlebury 2005; other sensors' frames in place of laser scans."""
+    scenes = [crops(depth, 1, SIZE, seed=CROP_SEED)[0] for depth in disparities(2005)[::2]]
+    frames = {"kinect": kinect.frames()[0], "mug": mug().depth}
+    return [Source("disparity", "2005", crop) for crop in scenes] + [
+        Source("laser", name, crop)
+        for name, depth in frames.items()
+        for crop in crops(np.log(depth).astype(np.float32), 3, SIZE, seed=CROP_SEED)
+    ]
+
+
+def stand_ins(size: int = 32) -> list[Source]:
+    """Small parts of a map that needs no data set."""
+    found = crops(motorcycle_disparity(), len(KINDS), size, seed=CROP_SEED)
+    return [Source(kind, "Motorcycle", crop) for kind, crop in zip(KINDS, found, strict=True)]
