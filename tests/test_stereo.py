@@ -10,6 +10,7 @@ import pytest
 from sparsedepth import InputError, Origin, StereoPair, match
 from sparsedepth.data import middlebury
 from sparsedepth.data.motorcycle import motorcycle_pair
+from sparsedepth.matching import n_stages, stages
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
 from sparsedepth.stereo import occlusion, opencv
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, sample, squared
@@ -181,11 +182,22 @@ def test_one_thread_is_many_and_rounds_with_a_belief_keep_the_scene(solver):
     assert bad_pixels(one.disparity, truth, 1) < 0.06
 
 
-def test_graph_cuts_match_too():
+@pytest.mark.parametrize("solver", ["graph_cut", "second_order"])
+def test_solvers_that_cut_match_too(solver):
     pytest.importorskip("ortools")
     left, right, truth = step_scene(seed=5)
-    found = match(left, right, max_disparity=12, solver="graph_cut", prior=False)
+    found = match(left, right, max_disparity=12, solver=solver, prior=False)
     assert bad_pixels(found.disparity, truth, 1) < 0.06
+
+
+def test_a_slow_solver_tells_its_steps_within_a_stage():
+    pytest.importorskip("ortools")
+    left, right, _ = step_scene(shape=(30, 60))
+    told = list(stages(StereoPair(left, right, 12), solver="second_order", prior=False))
+    assert sum(not stage.within for stage in told) == n_stages(False, 0)
+    steps = [stage.doing for stage in told if stage.within]
+    assert steps[0].startswith("left view, 1 of ")
+    assert any(step.startswith("right view, ") for step in steps)
 
 
 def test_the_depth_of_the_pictures_does_not_matter():

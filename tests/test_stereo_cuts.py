@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsedepth.stereo import cuts
-from sparsedepth.stereo.cuts import BinaryEnergy, minimise, roof_duality
+from sparsedepth.stereo.cuts import BinaryEnergy, minimise, overlay, roof_duality
 from sparsedepth.vocabulary import InputError
 
 INSTALLED = [name for name in cuts.CUTTERS if importlib.util.find_spec(name) is not None]
@@ -63,6 +63,51 @@ def test_every_minimiser_has_the_labels_of_roof_duality(seed, submodular, cut):
     if submodular and len(best) == 1:
         assert told.all()
         assert energy.value(labels) == least
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_thinqpbo_agrees_where_both_label(seed):
+    """It may label more, where minimisers are several, but never otherwise."""
+    thinqpbo = pytest.importorskip("thinqpbo", reason="the peer comes with the extra [bench]")
+    energy = random_energy(seed, submodular=False, n=30, integer=True)
+    peer = thinqpbo.QPBOInt()
+    peer.add_node(len(energy.unary))
+    for node, costs in enumerate(energy.unary.astype(int).tolist()):
+        peer.add_unary_term(node, *costs)
+    for first, second, costs in zip(energy.first, energy.second, energy.pairs.astype(int).tolist(), strict=True):
+        peer.add_pairwise_term(int(first), int(second), *costs)
+    peer.solve()
+    theirs = np.array([peer.get_label(node) for node in range(len(energy.unary))])
+    labels = roof_duality(energy)
+    both = (labels != cuts.UNLABELLED) & (theirs >= 0)
+    np.testing.assert_array_equal(labels[both], theirs[both])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_polynomial_is_its_energy_and_what_is_given_is_left_out(seed):
+    rng = np.random.default_rng(seed)
+    energy = random_energy(seed, submodular=False)
+    whole = energy.polynomial()
+    labels = rng.integers(-1, 2, 7).astype(np.int8)
+    free = labels == cuts.UNLABELLED
+    rest = whole.given(labels)
+    base = np.where(free, 0, labels)
+    for choice in product((0, 1), repeat=int(free.sum())):
+        x = base.copy()
+        x[free] = choice
+        assert whole.value(x) == pytest.approx(energy.value(x) - energy.value(np.zeros(7)))
+        assert rest.value(np.array(choice)) == pytest.approx(whole.value(x) - whole.value(base))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_laying_labels_over_a_start_never_costs_more(seed, cut):
+    """Whatever the start and whatever is held (the autarky of roof duality)."""
+    rng = np.random.default_rng(seed)
+    polynomial = random_energy(seed, submodular=False, n=12, integer=True).polynomial()
+    start, free = rng.random(12) < 0.5, rng.random(12) < 0.7
+    found = overlay(polynomial, start, free, cut)
+    assert polynomial.value(found) <= polynomial.value(start)
+    np.testing.assert_array_equal(found[~free], start[~free])
 
 
 def test_roof_duality_labels_something_and_not_everything():

@@ -42,18 +42,21 @@ def test_without_prior_and_weighing_the_cost_is_the_plain_one_to_the_last_bit(na
 
 @pytest.mark.parametrize("name", solvers.names())
 def test_without_feedback_the_two_layers_are_the_plain_matcher(name):
-    if name == "graph_cut" and not HAS_CUTS:
+    """A round is then a run from the map before, which solvers without chance cannot improve."""
+    if name in ("graph_cut", "second_order") and not HAS_CUTS:
         pytest.skip("no library of maximum flows is installed")
     solver = solvers.load(name)
-    views = pair()
+    views, rng = pair(), np.random.default_rng(0)
     cost = solver.data_cost(views)
-    plain = solver.solve(cost, views, np.zeros(views.shape, np.float32), np.random.default_rng(0))
+    plain = solver.solve(cost, views, np.zeros(views.shape, np.float32), rng)
+    again = solver.solve(cost, views, plain, rng)
     first, second = two_layer(
         views, cost, solver.solve, lambda _: belief(), np.random.default_rng(0), rounds=1, feedback=NONE
     )
     np.testing.assert_array_equal(first.disparity, plain)
-    np.testing.assert_array_equal(second.disparity, plain)
-    assert (second.changed, second.energy) == (0, first.energy)
+    np.testing.assert_array_equal(second.disparity, again)
+    if name != "second_order":
+        assert (second.changed, second.energy) == (0, first.energy)
 
 
 def test_the_prior_is_a_parabola_that_is_cut_off():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -36,6 +36,8 @@ class Stage:
 
     doing: str
     result: Match | None = None
+    within: bool = False
+    """Whether it is but a step of the stage before."""
 
 
 def match(
@@ -83,9 +85,12 @@ def stages(
     if looks_swapped(pair):
         raise InputError("the matches point the other way, as if the views were swapped; exchange left and right")
     yield Stage("matching both views")
-    solve = partial(_solved, chosen, seed=seed)
-    workers = min(2, threads or cores())
-    disparity, mirrored = in_order(solve, (pair, pair.mirrored()), workers)
+    if chosen.steps is None:
+        solve = partial(_solved, chosen, seed=seed)
+        disparity, mirrored = in_order(solve, (pair, pair.mirrored()), min(2, threads or cores()))
+    else:
+        disparity = yield from _followed(chosen, pair, "left", seed)
+        mirrored = yield from _followed(chosen, pair.mirrored(), "right", seed)
     seen = _Seen(pair, disparity, np.ascontiguousarray(mirrored[:, ::-1]))
     believe = partial(sparse_belief, stride=STRIDE, threads=threads)
     yield Stage("filling what is hidden")
@@ -135,6 +140,16 @@ class _Seen:
 def _solved(chosen: solvers.Solver, pair: StereoPair, *, seed: int) -> DepthMap:
     cost = chosen.data_cost(pair)
     return chosen.solve(cost, pair, np.zeros(pair.shape, np.float32), np.random.default_rng(seed))
+
+
+def _followed(chosen: solvers.Solver, pair: StereoPair, view: str, seed: int) -> Generator[Stage, None, DepthMap]:
+    """The same as `_solved`, told step by step."""
+    disparity = np.zeros(pair.shape, np.float32)
+    assert chosen.steps is not None
+    for step in chosen.steps(chosen.data_cost(pair), pair, disparity, np.random.default_rng(seed)):
+        disparity = step.disparity
+        yield Stage(f"{view} view, {step.done} of {step.total}: energy {step.energy:.0f}", within=True)
+    return disparity
 
 
 def _solved_again(chosen: solvers.Solver, seen: _Seen, found: DepthMap, believe: Believe, seed: int) -> DepthMap:

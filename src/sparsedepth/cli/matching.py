@@ -66,7 +66,7 @@ def _followed(steps: Iterator[Stage], total: int) -> Match:
     with progress_bar() as bar:
         shown = bar.add_task("matching", total=total)
         for stage in steps:
-            bar.update(shown, description=stage.doing, advance=1)
+            bar.update(shown, description=stage.doing, advance=0 if stage.within else 1)
             if stage.result is not None:
                 return stage.result
     raise RuntimeError("the stages ended without a result")

@@ -15,6 +15,8 @@ from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
 
 Cost = Callable[[StereoPair], UnaryCost]
 
+LOG_2 = float(np.log(2))
+
 CENSUS = (7, 9)
 """Height and width of the window whose pixels are compared with its centre: 62 bits."""
 
@@ -49,6 +51,19 @@ def birchfield_tomasi(pair: StereoPair, *, truncation: float = 20.0, outside: fl
     return _within(cost, outside)
 
 
+def photo_consistency(pair: StereoPair, *, spread: float = 30.0, outside: float | None = LOG_2) -> UnaryCost:
+    """log 2 - log(1 + exp(-s / spread)), s the squared difference: 0 to log 2, and level from some 10 greys on.
+
+    That of second-order stereo (Woodford et al. 2009); a match outside the other view costs the most.
+    """
+    difference = squared(pair)
+
+    def cost(disparity: DepthMap) -> Floats:
+        return np.float32(LOG_2) - np.log1p(np.exp(difference(disparity) / np.float32(-spread)))
+
+    return _within(cost, outside)
+
+
 def ad_census(
     pair: StereoPair, *, colour_scale: float = 30.0, census_scale: float = 15.0, outside: float | None = None
 ) -> UnaryCost:
@@ -71,7 +86,12 @@ def ad_census(
     return _within(cost, outside)
 
 
-COSTS: dict[str, Cost] = {"squared": squared, "birchfield_tomasi": birchfield_tomasi, "ad_census": ad_census}
+COSTS: dict[str, Cost] = {
+    "squared": squared,
+    "birchfield_tomasi": birchfield_tomasi,
+    "ad_census": ad_census,
+    "photo_consistency": photo_consistency,
+}
 
 
 def sample(unary: UnaryCost, pair: StereoPair, labels: Iterable[float]) -> Floats:

@@ -47,6 +47,46 @@ class BinaryEnergy:
         both = 2 * x[self.first] + x[self.second]
         return float(unary + self.pairs[np.arange(len(both)), both].sum(dtype=np.float64))
 
+    def polynomial(self) -> Polynomial:
+        """The same, less a constant."""
+        neither, second, first, both = self.pairs.astype(np.float64).T
+        n = len(self.unary)
+        slope = (self.unary[:, 1] - self.unary[:, 0]).astype(np.float64)
+        slope += np.bincount(self.first, first - neither, minlength=n)
+        slope += np.bincount(self.second, second - neither, minlength=n)
+        return Polynomial(slope, self.first, self.second, neither + both - first - second)
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial:
+    """The sum of ``slope[i] * x_i`` and of ``coupling[e] * x_first * x_second`` over binary variables x."""
+
+    slope: Vector
+    """(n,)"""
+    first: Nodes
+    """(m,)"""
+    second: Nodes
+    """(m,)"""
+    coupling: Vector
+    """(m,)"""
+
+    def value(self, labels: NDArray[Any]) -> float:
+        """The sum at a labelling with 0 and 1."""
+        x = np.asarray(labels, np.float64)
+        return float(self.slope @ x + self.coupling @ (x[self.first] * x[self.second]))
+
+    def given(self, labels: NDArray[np.int8]) -> Polynomial:
+        """What is left, less a constant, if variables are set to 0 or 1; those labelled -1 stay, in order."""
+        free = labels == UNLABELLED
+        one = labels == 1
+        slope = self.slope.copy()
+        for mine, other in ((self.first, self.second), (self.second, self.first)):
+            told = one[other]
+            slope += np.bincount(mine[told], self.coupling[told], minlength=len(slope))
+        among = free[self.first] & free[self.second]
+        number = np.cumsum(free, dtype=np.int32) - 1
+        return Polynomial(slope[free], number[self.first[among]], number[self.second[among]], self.coupling[among])
+
 
 @dataclass(frozen=True, eq=False)
 class Network:
@@ -79,7 +119,8 @@ def minimise(energy: BinaryEnergy, cut: Cutter | None = None) -> NDArray[np.bool
     >>> minimise(energy).tolist()
     [False, False]
     """
-    slope, coupling = _expanded(energy)
+    polynomial = energy.polynomial()
+    slope, coupling = polynomial.slope, polynomial.coupling
     if (coupling > 1e-6 * (1 + np.abs(energy.pairs).max(initial=0))).any():
         raise InputError("some pairs prefer to differ, so no cut has this energy; label what roof_duality can")
     # With x = 1 on the sink's side, q x y for q < 0 is q y, plus |q| where x = 0 and y = 1.
@@ -88,12 +129,13 @@ def minimise(energy: BinaryEnergy, cut: Cutter | None = None) -> NDArray[np.bool
     return (cut or cutter())(network(slope, energy.first, energy.second, np.maximum(-coupling, 0), none))
 
 
-def roof_duality(energy: BinaryEnergy, cut: Cutter | None = None) -> NDArray[np.int8]:
+def roof_duality(energy: BinaryEnergy | Polynomial, cut: Cutter | None = None) -> NDArray[np.int8]:
     """Labels 0 and 1 that every minimiser has (QPBO, strong persistency), -1 where the bound cannot tell.
 
     Each variable x gets a twin that stands for 1 - x; a pair that prefers to differ ties one to the other's twin.
     """
-    slope, coupling = _expanded(energy)
+    polynomial = energy.polynomial() if isinstance(energy, BinaryEnergy) else energy
+    slope, coupling = polynomial.slope, polynomial.coupling
     n = len(slope)
     agree, differ = np.maximum(-coupling, 0), np.maximum(coupling, 0)
     slope = slope - np.bincount(energy.second, agree, minlength=n)
@@ -108,14 +150,19 @@ def roof_duality(energy: BinaryEnergy, cut: Cutter | None = None) -> NDArray[np.
     return np.where(one == twin_is_one, UNLABELLED, one).astype(np.int8)
 
 
-def _expanded(energy: BinaryEnergy) -> tuple[Vector, Vector]:
-    """u and q such that the energy is a constant + sum of u x + sum of q x y over the pairs."""
-    neither, second, first, both = energy.pairs.astype(np.float64).T
-    n = len(energy.unary)
-    slope = (energy.unary[:, 1] - energy.unary[:, 0]).astype(np.float64)
-    slope += np.bincount(energy.first, first - neither, minlength=n)
-    slope += np.bincount(energy.second, second - neither, minlength=n)
-    return slope, neither + both - first - second
+def overlay(
+    polynomial: Polynomial, start: NDArray[np.bool_], free: NDArray[np.bool_], cut: Cutter | None = None
+) -> NDArray[np.bool_]:
+    """A labelling that costs no more than ``start`` and differs from it at ``free`` variables only (as QPBO-I does).
+
+    The others are held; what roof duality then says of the free ones is laid over the start. That never costs more,
+    whatever the start: it is the autarky of roof duality.
+    """
+    labels = np.where(free, np.int8(UNLABELLED), start.astype(np.int8))
+    found = roof_duality(polynomial.given(labels), cut)
+    result = start.copy()
+    result[free] = np.where(found == UNLABELLED, start[free], found == 1)
+    return result
 
 
 def network(slope: Vector, tail: NDArray[Any], head: NDArray[Any], forward: Vector, backward: Vector) -> Network:

@@ -44,7 +44,34 @@ NONE = Feedback(prior=0.0, least_weight=1.0)
 """The cost stays as it is, to the last bit."""
 
 
-def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> UnaryCost:  # noqa: B008 (frozen)
+@dataclass(frozen=True, eq=False)
+class Believed:
+    """Data whose weight differs from pixel to pixel, and a prior: a cost for solvers that look no further, as most do.
+
+    One that knows which pixels the other view does not show has its own cost for their data, but the same prior.
+    """
+
+    data: UnaryCost
+    weight: Floats
+    mean: DepthMap
+    precision: Floats
+    most: float
+    """What the prior of a pixel costs at most."""
+
+    def __call__(self, disparity: DepthMap) -> Floats:
+        return self.with_data(self.data)(disparity)
+
+    def with_data(self, data: UnaryCost) -> UnaryCost:
+        """The same weights and prior with other costs of data."""
+
+        def cost(disparity: DepthMap) -> Floats:
+            away = np.asarray(disparity, np.float32) - self.mean
+            return self.weight * data(disparity) + np.minimum(self.precision * away**2, np.float32(self.most))
+
+        return cost
+
+
+def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Believed:  # noqa: B008 (frozen)
     """The unary of Eq. 13: weighted data, plus the squared distance to what is believed over twice its variance.
 
     Where nothing is believed (NaN, or infinite variance) the cost stays as it is.
@@ -57,13 +84,7 @@ def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()
     mean, deviation, known = _told(belief, feedback)
     weight = data_weight(cost, belief, feedback)
     precision = np.where(known, feedback.prior / (2 * deviation**2), 0).astype(np.float32)
-    most = np.float32(feedback.prior * feedback.cap)
-
-    def cost_with_belief(disparity: DepthMap) -> Floats:
-        away = np.asarray(disparity, np.float32) - mean
-        return weight * cost(disparity) + np.minimum(precision * away**2, most)
-
-    return cost_with_belief
+    return Believed(cost, weight, mean, precision, feedback.prior * feedback.cap)
 
 
 def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:  # noqa: B008 (frozen)

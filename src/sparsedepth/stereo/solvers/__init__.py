@@ -4,20 +4,37 @@ A solver's file has ``solve(unary, pair, start, rng) -> disparity``: a map withi
 cost, with the file's own idea of smoothness, is low. ``start`` is where it may begin; ``rng`` is its only chance. What
 is particular to it are keyword arguments with defaults. ``data_cost`` is the cost of `stereo.costs` whose scale its
 defaults fit, and ``feedback`` how strongly a belief acts on it; a file that says nothing of them has graph cuts' scale.
+A solver that takes its time also has ``fusions``, with the arguments of ``solve``: its steps, the last with the result.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Protocol
 
 import numpy as np
 
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi
 from sparsedepth.stereo.prior import Feedback
 from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
+
+
+class Step(Protocol):
+    """Where a solver is."""
+
+    @property
+    def disparity(self) -> DepthMap: ...
+    @property
+    def energy(self) -> float: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int:
+        """Steps at most."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,6 +47,8 @@ class Solver:
     """The cost whose scale the solver's defaults fit."""
     feedback: Feedback
     """How strongly a belief acts on that cost."""
+    steps: Callable[[UnaryCost, StereoPair, DepthMap | None, np.random.Generator], Iterator[Step]] | None = None
+    """The same as `solve`, step by step, of those that take their time."""
 
 
 def names() -> list[str]:
@@ -43,4 +62,5 @@ def load(name: str) -> Solver:
         raise InputError(f"there is no solver {name!r}; choose one of {', '.join(names())}")
     module = import_module(f"{__name__}.{name}")
     data_cost = getattr(module, "data_cost", birchfield_tomasi)
-    return Solver(module.solve, data_cost, getattr(module, "feedback", Feedback()))
+    feedback = getattr(module, "feedback", Feedback())
+    return Solver(module.solve, data_cost, feedback, getattr(module, "fusions", None))

@@ -1,0 +1,190 @@
+"""Maps that second-order stereo may take pixels from: level ones, planes in segments of the picture, smoothed ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
+from skimage.segmentation import felzenszwalb
+
+from sparsedepth.stereo.costs import sample
+from sparsedepth.stereo.occlusion import disagreement, fill_background
+from sparsedepth.stereo.order import both_ways
+from sparsedepth.stereo.solvers import semi_global
+from sparsedepth.stereo.solvers.winner_takes_all import winner
+from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost, Vector
+
+Segments = NDArray[np.int32]
+
+COARSENESS = (1, 2, 3, 5, 8, 12, 24)
+"""Of the segments that planes are fitted to: each joins more of the picture than the one before."""
+HYPOTHESES = 40
+"""Planes through three random pixels that each segment tries."""
+TOLERANCE = 1.0
+"""Pixels of a segment that are nearer to its plane, in pixels of disparity, speak for it."""
+STEEPEST = 0.9
+"""Disparity a pixel: from 1 on a plane would be seen from the side by one of the cameras."""
+
+
+def level(pair: StereoPair, rng: Generator) -> DepthMap:
+    """One random disparity everywhere (SameUni)."""
+    return np.full(pair.shape, rng.uniform(0, pair.max_disparity), np.float32)
+
+
+def random_map(pair: StereoPair, rng: Generator) -> DepthMap:
+    """A random disparity for each pixel."""
+    return rng.uniform(0, pair.max_disparity, pair.shape).astype(np.float32)
+
+
+def smoothed(disparity: DepthMap, *, vertical: bool) -> DepthMap:
+    """The mean of the neighbours above and below, or left and right, of each pixel; at the border, the pixel."""
+    values = disparity.T if vertical else disparity
+    result = values.copy()
+    result[:, 1:-1] = (values[:, :-2] + values[:, 2:]) / 2
+    return np.ascontiguousarray(result.T if vertical else result)
+
+
+def matched_windows(unary: UnaryCost, pair: StereoPair, *, side: int = 5) -> DepthMap:
+    """The cheapest disparity of the window around each pixel, by itself."""
+    volume = sample(unary, pair, range(pair.max_disparity + 1))
+    return winner(np.stack([uniform_filter(plane, side, mode="nearest") for plane in volume]))
+
+
+def matched_by_cost(unary: UnaryCost, pair: StereoPair) -> DepthMap:
+    """Semi-global matching with a cost of the scale of `costs.photo_consistency`."""
+    return semi_global.solve(unary, pair, None, np.random.default_rng(0), step_penalty=0.3, jump_penalty=1.2)
+
+
+def matched_both_ways(pair: StereoPair) -> tuple[DepthMap, NDArray[np.bool_]]:
+    """Semi-global matching with its own cost, filled from behind where the views disagree, and where they agree."""
+    left, right = both_ways(pair)
+    agree = disagreement(left, right) <= 1
+    return fill_background(left, ~agree), agree
+
+
+def segmentation(picture: Floats, coarseness: int, *, blurred: bool) -> Segments:
+    """Numbers of segments by minimum spanning trees (Felzenszwalb & Huttenlocher 2004), from fine to coarse."""
+    scale, sigma = (30, 0.8) if blurred else (100, 0.0)
+    return felzenszwalb(
+        picture / np.float32(255), scale=scale * coarseness, sigma=sigma, min_size=10 * coarseness, channel_axis=2
+    ).astype(np.int32)
+
+
+def planes(
+    disparity: DepthMap,
+    trusted: NDArray[np.bool_],
+    segments: Segments,
+    max_disparity: float,
+    rng: Generator,
+) -> DepthMap:
+    """A plane in each segment, fitted to its trusted pixels (SegPln): the best of random ones, then least squares.
+
+    A segment in which three pixels cannot be trusted, or whose plane is too steep, is level, at its median, or at that
+    of the map; a map without trusted pixels becomes 0.
+    """
+    if not trusted.any():
+        return np.zeros(disparity.shape, np.float32)
+    fits = _Segmented.of(disparity, trusted, segments)
+    best = fits.level()
+    most = fits.votes(best)
+    for _ in range(HYPOTHESES):
+        tried = fits.through_three(rng)
+        votes = fits.votes(tried)
+        better = (votes > most) & _moderate(tried)
+        best[better], most[better] = tried[better], votes[better]
+    for _ in range(2):
+        refined = fits.least_squares(best)
+        good = _moderate(refined)
+        best[good] = refined[good]
+    return np.clip(fits.drawn(best), 0, max_disparity).astype(np.float32)
+
+
+def _moderate(planes_: Floats) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(planes_[:, 2]) & (np.abs(planes_[:, :2]).max(axis=1) < STEEPEST))
+
+
+@dataclass(frozen=True, eq=False)
+class _Segmented:
+    """The trusted pixels of a map in order of their segments; planes are rows (per column, per row, at the centre)."""
+
+    segments: Segments
+    centre: Floats
+    """(segments, 2): column and row from which a segment's planes are told."""
+    segment: NDArray[np.intp]
+    """Of each trusted pixel."""
+    start: NDArray[np.intp]
+    """Where the pixels of each segment begin, and where those of the last one end."""
+    place: Floats
+    """(trusted pixels, 2): column and row from the segment's centre."""
+    value: Vector
+
+    @classmethod
+    def of(cls, disparity: DepthMap, trusted: NDArray[np.bool_], segments: Segments) -> _Segmented:
+        n = int(segments.max()) + 1
+        height, width = segments.shape
+        size = np.bincount(segments.ravel(), minlength=n)
+        rows, columns = np.mgrid[:height, :width]
+        sums = [np.bincount(segments.ravel(), axis.ravel(), minlength=n) for axis in (columns, rows)]
+        centre = np.stack(sums, axis=1) / np.maximum(size, 1)[:, None]
+        at = np.flatnonzero(trusted)
+        at = at[np.argsort(segments.ravel()[at], kind="stable")]
+        segment = segments.ravel()[at].astype(np.intp)
+        place = np.stack([at % width, at // width], axis=1) - centre[segment]
+        start = np.searchsorted(segment, np.arange(n + 1))
+        return cls(segments, centre, segment, start, place, disparity.ravel()[at].astype(np.float64))
+
+    def level(self) -> Floats:
+        """The median of each segment; of those without trusted pixels, that of all."""
+        n = len(self.centre)
+        order = np.lexsort((self.value, self.segment))
+        count = np.diff(self.start)
+        middle = np.minimum(self.start[:-1] + count // 2, len(order) - 1)
+        planes_ = np.zeros((n, 3))
+        planes_[:, 2] = np.where(count > 0, self.value[order[middle]], np.median(self.value))
+        return planes_
+
+    def through_three(self, rng: Generator) -> Floats:
+        """The plane through three random pixels of each segment; NaN where they lie on a line."""
+        n, count = len(self.centre), np.diff(self.start)
+        chosen = self.start[:-1, None] + (rng.random((n, 3)) * count[:, None]).astype(np.intp)
+        chosen = np.minimum(chosen, len(self.value) - 1)
+        a, b, c = (np.column_stack([self.place[chosen[:, k]], self.value[chosen[:, k]]]) for k in range(3))
+        normal = np.cross(b - a, c - a)
+        upright = (count >= 3) & (np.abs(normal[:, 2]) > 1e-9)
+        across = np.where(upright, normal[:, 2], np.nan)
+        slopes = -normal[:, :2] / across[:, None]
+        return np.column_stack([slopes, a[:, 2] - (slopes * a[:, :2]).sum(axis=1)])
+
+    def votes(self, planes_: Floats) -> Vector:
+        """How well pixels agree with the plane of their segment: 1 each on it, 0 from the tolerance on."""
+        away = self._residual(planes_) / TOLERANCE
+        votes = np.bincount(self.segment, np.maximum(1 - away**2, 0), minlength=len(planes_))
+        return votes.astype(np.float64)
+
+    def least_squares(self, planes_: Floats) -> Floats:
+        """The plane of least squares through the pixels near to one; NaN where these lie on a line."""
+        near = self._residual(planes_) < TOLERANCE
+        which, n = self.segment[near], len(planes_)
+        basis = np.column_stack([self.place[near], np.ones(int(near.sum()))])
+        normal, right = np.empty((n, 3, 3)), np.empty((n, 3))
+        for i in range(3):
+            right[:, i] = np.bincount(which, basis[:, i] * self.value[near], minlength=n)
+            for j in range(3):
+                normal[:, i, j] = np.bincount(which, basis[:, i] * basis[:, j], minlength=n)
+        solvable = np.linalg.cond(normal) < 1e8
+        planes_ = np.full((n, 3), np.nan)
+        planes_[solvable] = np.linalg.solve(normal[solvable], right[solvable][..., None])[..., 0]
+        return planes_
+
+    def drawn(self, planes_: Floats) -> DepthMap:
+        rows, columns = np.mgrid[: self.segments.shape[0], : self.segments.shape[1]]
+        centre = self.centre[self.segments]
+        plane = planes_[self.segments]
+        return plane[..., 0] * (columns - centre[..., 0]) + plane[..., 1] * (rows - centre[..., 1]) + plane[..., 2]
+
+    def _residual(self, planes_: Floats) -> Vector:
+        plane = planes_[self.segment]
+        return np.nan_to_num(np.abs((plane[:, :2] * self.place).sum(axis=1) + plane[:, 2] - self.value), nan=np.inf)

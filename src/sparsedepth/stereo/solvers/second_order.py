@@ -1,0 +1,210 @@
+"""Second-order stereo (2OP; Woodford et al. 2009): planes cost nothing, and maps are fused until it does not pay.
+
+The energy is that of `stereo.fusion`, the maps are those of `stereo.proposals`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator as Steps
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from sparsedepth.stereo import proposals
+from sparsedepth.stereo.costs import LOG_2, photo_consistency
+from sparsedepth.stereo.fusion import SecondOrderEnergy, fuse
+from sparsedepth.stereo.opencv import mean_shift_segments
+from sparsedepth.stereo.prior import Believed, Feedback
+from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
+
+TOGETHER, APART = 2.16, 0.18
+"""What a bend costs at most within a segment of the picture, and across its border; the authors'."""
+BEND = 1.18
+"""Pixels of second difference from which on it costs that; the authors' 2 % of the range of 59 pixels of Teddy."""
+COLOUR = 5.0
+"""Of the mean shift whose segments these are."""
+HIDDEN = LOG_2 + 0.01
+"""What a pixel costs that the right view does not show."""
+
+data_cost = photo_consistency
+feedback = Feedback(prior=0.1)
+
+
+Propose = Callable[[DepthMap], DepthMap]
+"""The current map -> another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """The map after one more proposal."""
+
+    disparity: DepthMap
+    energy: float
+    proposal: str
+    labelled: float
+    """The share of pixels that roof duality decided."""
+    seconds: float
+    """Of the processor, for the proposal and its fusion."""
+    done: int
+    total: int
+    """Fusions so far, and at most."""
+
+
+def solve(
+    unary: UnaryCost,
+    pair: StereoPair,
+    start: DepthMap | None,
+    rng: Generator,
+    *,
+    schedule: str = "quick",
+    with_mean: bool = False,
+    **strengths: float,
+) -> DepthMap:
+    """Real-valued disparities that no proposal of the schedule improves any more, in its order.
+
+    ``schedule`` is "quick" (from the start, by way of semi-global matching), "touch" (a third of that, for a map that
+    is good already), or "authors" (from random maps, until it no longer pays). ``with_mean`` also proposes the mean of
+    the belief that is in the cost, if one is. ``strengths`` are those of `energy_of`.
+    """
+    steps = fusions(unary, pair, start, rng, schedule=schedule, with_mean=with_mean, **strengths)
+    return deque(steps, maxlen=1)[0].disparity
+
+
+def fusions(
+    unary: UnaryCost,
+    pair: StereoPair,
+    start: DepthMap | None,
+    rng: Generator,
+    *,
+    schedule: str = "quick",
+    with_mean: bool = False,
+    **strengths: float,
+) -> Iterator[Fusion]:
+    """Every fusion of `solve`; the energy never rises, but where the authors' schedule begins anew at random."""
+    if schedule not in SCHEDULES:
+        raise InputError(f"the schedule is {schedule!r}; choose one of {', '.join(map(repr, SCHEDULES))}")
+    begin = np.zeros(pair.shape, np.float32) if start is None else np.asarray(start, np.float32)
+    work = _Work(energy_of(unary, pair, **strengths), pair, np.clip(begin, 0, pair.max_disparity), rng)
+    if with_mean and isinstance(unary, Believed):
+        work.also.append(("belief", np.clip(unary.mean, 0, pair.max_disparity)))
+    yield from SCHEDULES[schedule](work)
+
+
+@dataclass(eq=False)
+class _Work:
+    """What every schedule needs."""
+
+    energy: SecondOrderEnergy
+    pair: StereoPair
+    start: DepthMap
+    rng: Generator
+    also: list[tuple[str, DepthMap]] = field(default_factory=list)
+    """Further proposals, by name."""
+
+    def fused(self, begin: DepthMap, proposed: Iterable[tuple[str, Propose]], total: int) -> Iterator[Fusion]:
+        """The fusions of a map with one proposal after the other."""
+        current, value = begin, self.energy.value(begin)
+        for done, (name, propose) in enumerate(proposed, 1):
+            began = time.thread_time()
+            found = fuse(self.energy, current, propose(current), self.rng, before=value)
+            current, value = found.disparity, found.energy
+            yield Fusion(current, value, name, found.labelled, time.thread_time() - began, done, total)
+
+    def planes(self, disparity: DepthMap, trusted: NDArray[np.bool_], kind: int) -> Propose:
+        """Planes in the segments of the kind of that number: fine ones first, in turn with and without a blur."""
+        coarseness = proposals.COARSENESS[kind // 2 % len(proposals.COARSENESS)]
+
+        def propose(current: DepthMap) -> DepthMap:
+            segments = proposals.segmentation(self.pair.left, coarseness, blurred=kind % 2 == 1)
+            return proposals.planes(disparity, trusted, segments, self.pair.max_disparity, self.rng)
+
+        return propose
+
+
+def _quick(work: _Work, kinds: Sequence[int] = range(12), smooth: int = 4) -> Iterator[Fusion]:
+    """Semi-global matching, planes fitted to it where its views agree, and smoothing."""
+    matched, agree = proposals.matched_both_ways(work.pair)
+    by_cost = proposals.matched_by_cost(work.energy.seen, work.pair)
+    proposed: list[tuple[str, Propose]] = [("semi-global", lambda _: matched), ("by cost", lambda _: by_cost)]
+    proposed += [("planes", work.planes(matched, agree, kind)) for kind in kinds]
+    proposed += [(name, lambda _, each=each: each) for name, each in work.also]
+    proposed += _smoothing(smooth)
+    yield from work.fused(work.start, proposed, len(proposed))
+
+
+def _touch(work: _Work) -> Iterator[Fusion]:
+    """A third of the quick one; which segments is left to chance."""
+    yield from _quick(work, [int(kind) for kind in work.rng.permutation(12)[:3]], 2)
+
+
+def _smoothing(count: int) -> list[tuple[str, Propose]]:
+    return [("smooth", partial(proposals.smoothed, vertical=turn % 2 == 0)) for turn in range(count)]
+
+
+MOST = 60
+"""Fusions of a stage of the authors' schedule."""
+RECENT, TOO_LITTLE = 20, 0.002
+"""A stage ends when so many fusions have lowered the energy by less than this share of it."""
+
+
+def _authors(work: _Work) -> Iterator[Fusion]:
+    """From a random map each: planes, level maps, then both results and smoothing in turn."""
+    matched = proposals.matched_windows(work.energy.seen, work.pair)
+    everywhere = np.ones(work.pair.shape, bool)
+    level: tuple[str, Propose] = ("level", lambda _: proposals.level(work.pair, work.rng))
+    results = []
+    stages = [
+        (("planes", work.planes(matched, everywhere, kind % 14)) for kind in range(MOST)),
+        (level for _ in range(MOST)),
+    ]
+    for number, stage in enumerate(stages):
+        last = yield from _until_it_does_not_pay(work, stage, number * MOST)
+        results.append(last)
+    again = [("earlier", lambda _, each=each: each) for each in results]
+    again += [(name, lambda _, each=each: each) for name, each in work.also]
+    cycle = [*again, *_smoothing(4)]
+    yield from _until_it_does_not_pay(work, (cycle[i % len(cycle)] for i in range(MOST)), 2 * MOST)
+
+
+def _until_it_does_not_pay(
+    work: _Work, proposed: Iterable[tuple[str, Propose]], before: int
+) -> Steps[Fusion, None, DepthMap]:
+    begin = proposals.random_map(work.pair, work.rng)
+    energies = [work.energy.value(begin)]
+    last = begin
+    for fusion in work.fused(begin, proposed, MOST):
+        last = fusion.disparity
+        energies.append(fusion.energy)
+        yield replace(fusion, done=before + fusion.done, total=3 * MOST)
+        if len(energies) > RECENT and energies[-1 - RECENT] - energies[-1] < TOO_LITTLE * energies[-1]:
+            break
+    return last
+
+
+SCHEDULES: dict[str, Callable[[_Work], Iterator[Fusion]]] = {"quick": _quick, "touch": _touch, "authors": _authors}
+
+
+def energy_of(
+    unary: UnaryCost, pair: StereoPair, *, together: float = TOGETHER, apart: float = APART, colour: float = COLOUR
+) -> SecondOrderEnergy:
+    """The energy of a pair under a cost: a hidden pixel has no data, but the prior of a belief.
+
+    ``together`` and ``apart`` are what a bend costs at most, ``colour`` is the radius of the mean shift that segments
+    the left view.
+    """
+
+    def at_least(data: UnaryCost) -> UnaryCost:
+        return lambda disparity: np.maximum(data(disparity), np.float32(HIDDEN))
+
+    hidden = unary.with_data(at_least(unary.data)) if isinstance(unary, Believed) else at_least(unary)
+    segments = mean_shift_segments(pair.left, colour=colour)
+    rows = (segments[:, :-2] == segments[:, 1:-1]) & (segments[:, 1:-1] == segments[:, 2:])
+    columns = (segments[:-2] == segments[1:-1]) & (segments[1:-1] == segments[2:])
+    along_rows, along_columns = (np.where(same, together, apart).astype(np.float32) for same in (rows, columns))
+    return SecondOrderEnergy(unary, hidden, along_rows, along_columns, BEND)
