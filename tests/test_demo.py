@@ -72,7 +72,7 @@ def test_the_report_needs_nothing_but_itself(demo):
     text = (folder / "report.html").read_text()
     page = Page(text)
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
-    assert page.tags.count("img") == len(page.addresses) == 6
+    assert page.tags.count("img") == len(page.addresses) == 7
     for address in page.addresses:
         assert base64.b64decode(address.partition(",")[2]).startswith(b"\x89PNG")
     assert not re.search(r"https?://|url\(|@import|<script|<link|<iframe", text)

@@ -210,6 +210,36 @@ def save_bars(values: Mapping[str, float], path: str | Path, *, ours: Collection
     _write(figure, path)
 
 
+def save_calibration(
+    promised: Floats,
+    found: Floats,
+    left_out: Floats,
+    by_variance: Floats,
+    by_error: Floats,
+    path: str | Path,
+    unit: str,
+) -> None:
+    """Two plots of a variance's honesty: what it promised against what came, and the error as doubtful pixels leave.
+
+    ``promised`` and ``found`` are deviations, a point each; the curves are errors over shares of pixels left out.
+    """
+    figure = Figure(figsize=(10, 4), dpi=100, layout="constrained")
+    honest, order = figure.subplots(1, 2)
+    ends = [float(np.min([promised, found])), float(np.max([promised, found]))]
+    honest.plot(ends, ends, color="#7c8a99", linewidth=1, linestyle="--", label="honest")
+    honest.plot(promised, found, color=UNKNOWN, marker="o", markersize=5, label="each tenth of the pixels")
+    honest.set(xscale="log", yscale="log", xlabel=f"promised deviation, {unit}", ylabel=f"RMSE found, {unit}")
+    honest.set_title("above the line: too sure", fontsize=10)
+    order.plot(left_out, by_error, color="#7c8a99", linewidth=1, linestyle="--", label="by true error (the best)")
+    order.plot(left_out, by_variance, color=UNKNOWN, label="by variance")
+    order.set(xlabel="share of pixels left out, most doubtful first", ylabel="RMSE of the rest, over that of all")
+    order.set_title("near the dashed curve: the doubtful pixels are the wrong ones", fontsize=10)
+    for axes in (honest, order):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    _write(figure, path)
+
+
 def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: str, norm: Normalize) -> None:
     figure, axes, aspect = _canvas(values.shape)
     shown = axes.imshow(

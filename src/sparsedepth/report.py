@@ -8,6 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
 
 from sparsedepth.atomic import write_atomically
 from sparsedepth.vocabulary import InputError
@@ -55,6 +58,22 @@ def pictures(*files: tuple[Path, str]) -> Html:
     return Html(f"<div class=pictures>{figures}</div>")
 
 
+def markdown_page(path: Path) -> Html:
+    """A page in Markdown with the pictures beside it, its title one level down; what would lead out of it is text."""
+    parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable("table")
+    tokens = parser.parse(re.sub(r"<!--.*?-->", "", path.read_text(), flags=re.DOTALL))
+    for token in (each for block in tokens for each in (block, *(block.children or ()))):
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+        elif token.type == "image":
+            token.attrs["src"] = _as_data(path.parent / str(token.attrs["src"]))
+        elif token.type == "link_open" and not str(token.attrs.get("href", "")).startswith("https://"):
+            token.attrs.pop("href", None)
+    options: Any = parser.options
+    text = parser.renderer.render(tokens, options, {})
+    return Html(text.replace("<table>", "<div class=wide><table>").replace("</table>", "</table></div>"))
+
+
 def write_report(path: str | Path, title: str, *parts: Html) -> None:
     """Write the parts as one page; it appears whole or not at all."""
     given = {"title": escape(title), "body": "\n".join(part.text for part in parts)}
@@ -82,10 +101,12 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto
 h1, h2 { line-height: 1.2; }
 p { max-width: 46rem; }
 .wide { overflow-x: auto; }
+code { font-size: 0.9em; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid #8886; text-align: right; font-weight: normal; }
+th, td { padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid #8886; text-align: right; }
+th, td { font-weight: normal; white-space: nowrap; }
 th:first-child { text-align: left; }
-thead th { font-weight: 600; }
+thead th { font-weight: 600; white-space: normal; vertical-align: bottom; }
 .ours th, .ours td { font-weight: 600; background: #c81e5a22; }
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
 figure { margin: 0; flex: 1 1 30rem; max-width: 100%; }

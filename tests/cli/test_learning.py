@@ -178,6 +178,6 @@ def test_version_and_help():
     import sparsedepth
 
     assert run("--version").stdout.strip() == sparsedepth.__version__
-    for command in ("denoise", "inpaint", "show", "evaluate", "learn", "dictionary", "demo", "reproduce"):
+    for command in ("denoise", "inpaint", "show", "evaluate", "report", "learn", "dictionary", "demo", "reproduce"):
         assert command in run("--help").stdout
         assert "Usage" in run(command, "--help").stdout

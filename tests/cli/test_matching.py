@@ -44,6 +44,13 @@ def test_everything_that_can_be_written(command, views, tmp_path):
     assert set(np.unique(read_array(out["o.png"]))) <= {0, 2}
 
 
+def test_an_npz_holds_all_three(command, views, tmp_path):
+    ended = command("match", *views, "-o", tmp_path / "d.npz", "--max-disparity", 9, "--no-prior")
+    assert ended.code == 0, ended.err
+    shape = read(tmp_path / "d.npz").values.shape
+    assert all(read_array(tmp_path / "d.npz", name=name).shape == shape for name in ("variance", "origin"))
+
+
 def test_json_and_an_integer_file(command, views, tmp_path):
     ended = command("match", *views, "-o", tmp_path / "d.png", "--max-disparity", 9, "--no-prior", "--json")
     assert ended.code == 0, ended.err

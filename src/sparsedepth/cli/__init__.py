@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import evaluating, learning, matching, reproducing, restoring, serving, showing
+from sparsedepth.cli import evaluating, learning, matching, reporting, reproducing, restoring, serving, showing
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.vocabulary import InputError
 
@@ -30,6 +30,7 @@ for name, command in {
     "match": matching.match_command,
     "show": showing.show_command,
     "evaluate": evaluating.evaluate_command,
+    "report": reporting.report_command,
     "learn": learning.learn_command,
     "dictionary": learning.dictionary_command,
     "demo": reproducing.demo_command,

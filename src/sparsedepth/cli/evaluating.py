@@ -36,13 +36,13 @@ def evaluate_command(
     """Measure how far a result is from the truth, and whether its variances are honest (calibration 1 = they are)."""
     if peak is not None and not peak > 0:
         raise InputError(f"--peak is {peak:g}; it must be a positive number")
-    image = _read(result, Reading(unit, scale, invalid))
-    true = _read(truth, Reading(truth_unit or unit, scale if truth_scale is None else truth_scale, invalid))
-    promised = _variance(result, variance)
-    if _array(truth, "origin") is not None and promised is None:
+    image = read_aloud(result, Reading(unit, scale, invalid))
+    true = read_aloud(truth, Reading(truth_unit or unit, scale if truth_scale is None else truth_scale, invalid))
+    promised = variance_of(result, variance)
+    if named_array(truth, "origin") is not None and promised is None:
         say(f"{truth} is itself a restoration, and {result} is not; the order is RESULT TRUTH")
-    came, image = image.unit, _in_unit_of(true, image)
-    facts = _errors(image.values, true.values, threshold, peak) | {"unit": true.unit or "unknown"}
+    came, image = image.unit, in_unit_of(true, image)
+    facts = errors_of(image.values, true.values, threshold, peak) | {"unit": true.unit or "unknown"}
     if promised is not None:
         promised = promised * SQUARED.get((came, image.unit), 1)
         facts["calibration"] = _calibration(image.values, true.values, promised)
@@ -52,14 +52,15 @@ def evaluate_command(
         _tell(facts, threshold)
 
 
-def _read(path: Path, reading: Reading) -> DepthImage:
+def read_aloud(path: Path, reading: Reading) -> DepthImage:
+    """A map; what was assumed of it is said."""
     image = reading(path)
     if image.assumed:
         warn(image.assumed)
     return image
 
 
-def _array(path: Path, name: str) -> Pixels | None:
+def named_array(path: Path, name: str) -> Pixels | None:
     """A named array of an npz file, if it has one."""
     if path.suffix.lower() != ".npz":
         return None
@@ -68,13 +69,14 @@ def _array(path: Path, name: str) -> Pixels | None:
     return read_array(path, name=name) if there else None
 
 
-def _variance(result: Path, apart: Path | None) -> Pixels | None:
+def variance_of(result: Path, apart: Path | None = None) -> Pixels | None:
+    """The variances of a result, in a file of their own or beside it, if there are any."""
     if apart is not None:
         return read_array(apart, name="variance" if apart.suffix.lower() == ".npz" else "")
-    return _array(result, "variance")
+    return named_array(result, "variance")
 
 
-def _in_unit_of(truth: DepthImage, image: DepthImage) -> DepthImage:
+def in_unit_of(truth: DepthImage, image: DepthImage) -> DepthImage:
     """The result in the truth's unit; metres and millimetres convert, all else must agree."""
     if image.kind != truth.kind:
         raise InputError(
@@ -90,7 +92,8 @@ def _in_unit_of(truth: DepthImage, image: DepthImage) -> DepthImage:
     return image.to(truth.unit)
 
 
-def _errors(estimate: DepthMap, truth: DepthMap, threshold: float, peak: float | None) -> dict[str, Any]:
+def errors_of(estimate: DepthMap, truth: DepthMap, threshold: float, peak: float | None = None) -> dict[str, Any]:
+    """How far a map is from the truth, in its unit; the PSNR is None where the truth is flat."""
     known = np.isfinite(truth)
     error = rmse(estimate, truth, missing="ignore")
     flat = peak is None and np.ptp(truth[known]) == 0

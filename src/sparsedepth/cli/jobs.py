@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from sparsedepth import __version__
 from sparsedepth.cli.batch import Outcome, WritingGate, attempted
 from sparsedepth.cli.journal import Journal
+from sparsedepth.cli.places import file_for
 from sparsedepth.cli.reading import Reading
 from sparsedepth.cli.terminal import in_options, say, warn
-from sparsedepth.files import FORMATS, read_array, write, write_array
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.files import read_array, write, write_array
 from sparsedepth.files.formats import format_of
 from sparsedepth.files.profiles import for_dtype, profile_named
 from sparsedepth.vocabulary import DepthImage, InputError, Origin, Restoration, Unit
@@ -46,6 +50,8 @@ class RestoringTask:
     output_unit: str | None
     output_scale: float | None
     sensor_variance: str | None
+    about: Mapping[str, str]
+    """How the maps are made, for files that can say it."""
 
     def __post_init__(self) -> None:
         if self.output_unit is not None:
@@ -66,14 +72,19 @@ class RestoringTask:
     def _sensor_file(self, place: Place) -> Path | None:
         if self.sensor_variance is None:
             return None
-        path = Path(self.sensor_variance)
-        if path.is_dir():
-            found = [path / place.name.with_suffix(suffix) for suffix in FORMATS]
-            found = [file for file in found if os.path.isfile(file)]
-            if not found:
-                raise InputError(f"there is no variance {path / place.name.with_suffix('.*')} for {place.source}")
-            path = found[0]
-        return path
+        return file_for(Path(self.sensor_variance), place.name)
+
+
+def about(restore: partial[Restoration]) -> dict[str, str]:
+    """The name and the settings of a restoration, in words."""
+    settings = {name.replace("_", " "): _words(value) for name, value in restore.keywords.items()}
+    return {"made by": f"sparsedepth {__version__}, {restore.func.__name__}"} | settings
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Dictionary):
+        return f"{value.n_atoms} atoms of {value.patch_shape[0]}x{value.patch_shape[1]} pixels"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 class Notes:
@@ -148,7 +159,7 @@ def _write(task: RestoringTask, place: Place, image: DepthImage, result: Restora
         if place.origin is not None:
             write_array(place.origin, result.origin)
         inside = place.output.suffix.lower() == ".npz"
-        beside = {"variance": variance, "origin": result.origin} if inside else {}
+        beside = {"variance": variance, "origin": result.origin, "about": task.about} if inside else {}
         write(place.output, image, profile=task.output_unit, scale=task.output_scale, **beside)
     except (InputError, OSError) as error:
         for path in fresh:

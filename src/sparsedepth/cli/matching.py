@@ -105,7 +105,9 @@ def _write(found: Match, places: dict[str, Path], metres: float) -> None:
         write(path, DepthImage(_depth(found.disparity, metres), "m"), profile="mm" if _integers(path) else None)
     path = places["disparity"]
     image = DepthImage(found.disparity, "px", "disparity")
-    write(path, image, profile="kitti-disparity" if _integers(path) else None)
+    inside = path.suffix.lower() == ".npz"
+    beside = {"variance": found.variance, "origin": found.origin} if inside else {}
+    write(path, image, profile="kitti-disparity" if _integers(path) else None, **beside)
 
 
 def _integers(path: Path) -> bool:

@@ -152,6 +152,17 @@ def _require_rights(folder: Path) -> None:
         raise InputError(f"cannot write into {folder}: it is read-only; choose another folder, or change its rights")
 
 
+def file_for(place: Path, name: Path) -> Path:
+    """The file itself, or the one below a folder that has this name, whatever its suffix."""
+    if not place.is_dir():
+        return place
+    found = [place / name.with_suffix(suffix) for suffix in FORMATS]
+    found = [file for file in found if os.path.isfile(file)]
+    if not found:
+        raise InputError(f"there is no file {place / name.with_suffix('.*')} for {name}")
+    return found[0]
+
+
 def dictionary_named(name: str) -> Dictionary:
     """A dictionary file, or a shipped one."""
     return Dictionary.load(name) if os.path.exists(name) or name.endswith(".safetensors") else Dictionary.builtin(name)

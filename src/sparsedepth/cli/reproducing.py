@@ -10,6 +10,8 @@ import typer
 from sparsedepth import experiments
 from sparsedepth.cli.places import require_folder, require_new
 from sparsedepth.cli.terminal import ForceOption, JsonOption, progress_bar, report
+from sparsedepth.findings import closing
+from sparsedepth.report import Html, markdown_page, write_report
 
 
 def demo_command(
@@ -33,12 +35,19 @@ def reproduce_command(
     quick: Annotated[bool, typer.Option("--quick", help="A short version of the experiment.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Repeat an experiment of the paper and write its table and pictures."""
+    """Repeat an experiment of the paper and write its table and pictures, and all of them as one report.html."""
     names = experiments.names() if name == "all" else [name]
     for each in names:
         experiments.load(each)
     require_folder(output)
-    report(as_json, {each: _run(each, output, quick=quick) for each in names})
+    facts = {each: _run(each, output, quick=quick) for each in names}
+    write_report(output / "report.html", "sparsedepth reproduced", *(_page(output, each) for each in names), *closing())
+    report(as_json, {**facts, "report": str(output / "report.html")})
+
+
+def _page(output: Path, name: str) -> Html:
+    """What the experiment wrote."""
+    return markdown_page(output / f"{name}.md")
 
 
 def _run(name: str, output: Path, **options: bool) -> dict[str, Any]:

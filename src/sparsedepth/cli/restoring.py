@@ -15,7 +15,7 @@ import typer
 
 import sparsedepth
 from sparsedepth.cli.batch import Outcome, Rate, WritingGate, in_parallel, whole_files_only
-from sparsedepth.cli.jobs import Notes, Place, RestoringTask, Shared, attempt
+from sparsedepth.cli.jobs import Notes, Place, RestoringTask, Shared, about, attempt
 from sparsedepth.cli.journal import Journal
 from sparsedepth.cli.places import (
     Sources,
@@ -115,7 +115,7 @@ def denoise_command(
     restore = _restorer(denoise, quality, dictionary, method, outward, fill=not no_fill, second_pass=second_pass)
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
+    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance, about(restore))
     _run("denoising", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
@@ -146,7 +146,7 @@ def inpaint_command(
     restore = _restorer(inpaint, quality, dictionary, method, outward)
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance)
+    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance, about(restore))
     _run("inpainting", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
@@ -157,7 +157,7 @@ def _restorer(
     method: str | None,
     outward: bool,
     **wishes: bool,
-) -> Callable[..., Restoration]:
+) -> partial[Restoration]:
     """The function with every wish bound; a wish that cannot be met is refused now."""
     if method is not None and method not in METHODS:
         raise InputError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")

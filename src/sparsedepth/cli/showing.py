@@ -48,7 +48,7 @@ def show_command(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # letters that the font lacks are drawn as boxes
         if origin:
-            save_origin(_origins(file), output, title=name)
+            save_origin(origins_of(file), output, title=name)
         elif variance:
             save_variance(_numbers(file, "variance"), output, title=name, unit=_squared(file, reading), limits=limits)
         else:
@@ -68,7 +68,8 @@ def _numbers(file: Path, name: str) -> Pixels:
     return read_array(file, name=name if file.suffix.lower() == ".npz" else "")
 
 
-def _origins(file: Path) -> Pixels:
+def origins_of(file: Path) -> Pixels:
+    """The origins that a file holds, or an error that says what they are."""
     origins = _numbers(file, "origin")
     if origins.dtype.kind not in "iu" or origins.min() < 0 or origins.max() > max(Origin):
         codes = ", ".join(f"{each.value} {each.name.lower()}" for each in Origin)

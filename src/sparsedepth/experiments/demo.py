@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import sparsedepth
 from sparsedepth.baselines import DENOISERS
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.experiments import Progress
 from sparsedepth.files import write
-from sparsedepth.metrics import bad_pixels, calibration, oracle, psnr, rmse
+from sparsedepth.findings import draw_calibration, versions
+from sparsedepth.metrics import bad_pixels, oracle, psnr, rmse
 from sparsedepth.pictures import Panel, save_bars, save_map, save_origin, save_panels, save_variance
 from sparsedepth.report import heading, paragraph, pictures, table, write_report
 from sparsedepth.restore import denoise
@@ -32,12 +30,14 @@ PRODUCTS = (
     "origin.png",
     "competitors.png",
     "psnr.png",
+    "calibration.png",
     "restored.npz",
     "report.html",
 )
 SHARE = 0.05
 SEED = 0
 QUALITY = "best"
+ABOUT = {"made by": "sparsedepth demo", "quality": QUALITY}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     scores = {entry.name: round(psnr(entry.depth, truth), 2) for entry in entries}
     _draw(output, truth, noisy, result, entries, scores)
     image = DepthImage(result.depth, "px", "disparity")
-    write(output / "restored.npz", image, variance=result.variance, origin=result.origin)
+    write(output / "restored.npz", image, variance=result.variance, origin=result.origin, about=ABOUT)
     _report(output, truth, result, entries, scores)
     progress("done", steps, steps)
     shares = {origin: round(share, 4) for origin, share in _shares(result).items()}
@@ -131,8 +131,8 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
         for entry in entries
     ]
     shares = _shares(result)
-    honest = calibration(np.asarray(result.depth, np.float64) - truth, result.variance).overall
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-image", "matplotlib"))
+    error = np.asarray(result.depth, np.float64) - truth
+    honest = draw_calibration(error, result.variance, output / "calibration.png", "px")
     write_report(
         output / "report.html",
         "sparsedepth: a noisy map with holes, restored",
@@ -153,6 +153,9 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
             f"{shares['filled']:.1%} filled, {shares['refused']:.1%} refused. Squared errors are {honest:.2f} times "
             "the variances on average; 1 is honest, above is too sure."
         ),
+        pictures(
+            (output / "calibration.png", "Is the variance honest, and does doubt fall on the pixels that are wrong?")
+        ),
         heading("Beside what else one might use"),
         paragraph(
             "The competitors had help: each was run with every parameter of a grid, and the result nearest to the "
@@ -170,7 +173,7 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
                 ["restoration", f"denoise(map, quality={QUALITY!r})"],
                 ["corrupted pixels", f"{SHARE:.0%}, variance uniform in (0, 1) variances of the map, seed {SEED}"],
                 ["PSNR's peak", "the range of the true map"],
-                ["versions", f"sparsedepth {sparsedepth.__version__}, Python {platform.python_version()}, {packages}"],
+                ["versions", versions("scikit-image", "matplotlib")],
             ],
         ),
     )

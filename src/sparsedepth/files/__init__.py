@@ -6,6 +6,7 @@ in `FORMATS`, an encoding one in `PROFILES`.
 """
 
 from sparsedepth.files.formats import FORMATS, Format
+from sparsedepth.files.numpy_arrays import read_about
 from sparsedepth.files.photos import read_photo
 from sparsedepth.files.profiles import PROFILES
 from sparsedepth.files.reading import MOST_BYTES, MOST_PIXELS, read, read_array, read_map
@@ -21,6 +22,7 @@ __all__ = [
     "Format",
     "Profile",
     "read",
+    "read_about",
     "read_array",
     "read_map",
     "read_photo",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import zipfile
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ NAMES = ("depth", "disparity", "inverse_depth", "range", "range_mm", "values", "
 """What the map is called in an npz file that holds other arrays too."""
 
 MOST_ARRAYS = 1000
+MOST_TEXT = 1 << 14
+"""Bytes of a text beside a map; a letter has four."""
 
 
 class Header(NamedTuple):
@@ -105,9 +108,28 @@ def _small(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Pixels:
     with _open(archive, member) as file:
         header = _header(file)
         size = math.prod(header.shape) * header.dtype.itemsize
-        if header.dtype.kind not in "Ufiu" or size > 4096:
+        if header.dtype.kind not in "Ufiu" or size > MOST_TEXT:
             return np.array("")
         return np.frombuffer(file.read(size), header.dtype).reshape(header.shape)
+
+
+def text_of(about: Mapping[str, str]) -> Pixels:
+    """A few words as an array, at most as many as `read_about` reads."""
+    text = json.dumps(about)
+    if len(text) * 4 > MOST_TEXT:
+        raise InputError(f"about has {len(text)} letters; at most {MOST_TEXT // 4} go into a file")
+    return np.array(text)
+
+
+def read_about(path: str | Path) -> dict[str, str]:
+    """What an npz file says of how it was made; empty where it says nothing that makes sense."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = _members(archive)
+            about = json.loads(str(_small(archive, members["about"]))) if "about" in members else {}
+        return {str(name): str(value) for name, value in about.items()}
+    except (InputError, OSError, ValueError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile):
+        return {}
 
 
 def _header(file: BinaryIO) -> Header:

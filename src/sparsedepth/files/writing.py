@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ def write(
     invalid: Codes = None,
     variance: ArrayLike | None = None,
     origin: ArrayLike | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write a map; integer files round to the nearest code, float files hold float32.
 
     Without a profile an integer file is encoded as the image was read, and a float file holds its values as they are.
     With one, metres and millimetres convert as it asks, and a plain array is taken to be in its unit. Where a value
-    would round to the code for unknown pixels, the nearest other code is written. ``variance`` and ``origin`` go beside
-    the map, in npz.
+    would round to the code for unknown pixels, the nearest other code is written. ``variance``, ``origin``
+    and ``about``, a few words on how the map was made, go beside it, in npz.
     """
     path = Path(path)
     file_format = format_of(path)
@@ -41,6 +43,8 @@ def write(
         image, encoding = _encoding(image, file_format, profile, scale, invalid)
         pixels = _pixels(image, encoding, file_format, coded=invalid is not None)
         beside = _beside(image, path, variance=variance, origin=origin)
+        if about and path.suffix.lower() == ".npz":
+            beside["about"] = numpy_arrays.text_of(about)
         if beside:
             content = numpy_arrays.write_npz(pixels, encoding, **beside)
         else:
