@@ -85,10 +85,10 @@ class Detector:
     """That a pixel is noisy, by its score."""
     left: Levels
     """The squared error of a noisy pixel, by what is expected of it."""
-    deviation: float
-    """Of noise at every pixel; 0 = there is none to speak of."""
+    smoother: dense.Smoother | None
+    """If there is noise at every pixel."""
 
-    def correct(self, part: Part, evidence: Evidence, coding: Coding, threads: int) -> Corrected:
+    def correct(self, part: Part, evidence: Evidence, threads: int) -> Corrected:
         known = np.isfinite(part.depth)
         weight = np.where(known, self.weighing(evidence.score), 1.0)
         if part.variance is not None:
@@ -98,10 +98,10 @@ class Detector:
         noisy = known & (weight > 0.5)
         if part.variance is not None:
             variance = np.maximum(variance, np.square(1 - weight) * np.where(known, part.variance, 0))
-        elif self.deviation > 0:
-            noisy &= np.abs(evidence.residual) > dense.OUTLIER * self.deviation
+        elif self.smoother is not None:
+            noisy &= np.abs(evidence.residual) > dense.OUTLIER * self.smoother.deviation
             shown = np.where(noisy, value, part.depth).astype(np.float32)
-            smoothed, variance = dense.smooth(shown, coding, self.deviation, part.window, threads)
+            smoothed, variance = self.smoother(shown, part.window, threads)
             value = np.where(known, smoothed, np.nan)
         return Corrected(value, variance, noisy)
 
@@ -138,8 +138,10 @@ def _detector(
     error = np.square(rehearsal.noise - theirs * rehearsed.residual)[added]
     left = Levels.of_means(_misjudged(rehearsed, theirs)[added], error)
     chance = Levels.of_shares(rehearsed.score[added], evidence.score[known], share)
-    deviation = dense.noise_deviation(sample.depth) if correct else 0.0
-    return Detector(quantum, weighing, chance, left, deviation if deviation > dense.LEAST else 0.0), rehearsal
+    deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
+    everywhere = deviation > dense.LEAST
+    smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
+    return Detector(quantum, weighing, chance, left, smoother), rehearsal
 
 
 def _rehearse(
@@ -170,7 +172,7 @@ def _noise_size(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehears
     theirs = np.abs(rehearsed.residual[added & (rehearsed.score > limit)])
     if min(len(ours), len(theirs)) < FEW:
         return 1.0
-    return float(np.clip(np.median(ours) / np.median(theirs), 0.4, 1.6))
+    return float(np.clip(np.median(ours) / np.median(theirs), 0.25, 4.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +207,7 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
 
     @cache
     def filler() -> Filler:
-        return _filler(detector.correct(sample, seen, coding, threads).value, rehearsal, coding, threads)
+        return _filler(detector.correct(sample, seen, threads).value, rehearsal, coding, threads)
 
     if work.huge and (fill or second_pass):
         filler()
@@ -213,7 +215,7 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         evidence = gather(part, coding, quantum, threads) if work.huge else seen
         known = np.isfinite(part.depth)
-        corrected = detector.correct(part, evidence, coding, threads)
+        corrected = detector.correct(part, evidence, threads)
         value, variance = corrected.value, corrected.variance
         refused = ~known & ((evidence.count == 0) | too_wide(~known, coding.dictionary.patch_shape) | (not fill))
         holes, again = ~known & ~refused, corrected.noisy & second_pass

@@ -24,6 +24,8 @@ from sparsedepth.workers import in_order
 
 BAND = 2048
 """Patches coded at once by one thread."""
+IN_USE, MOST_IN_USE, RIDGE = 0.05, 24, 0.02
+"""When codes are fitted again: those beyond a size, at most so many, with a little damping."""
 SOFTENING = 1e-3
 """Contrast, in standard deviations of the map, below which a patch is not blown up to unit variance."""
 
@@ -44,6 +46,8 @@ class Coding:
     """What patches are divided by, less their median; None = each by its own deviation, less its mean."""
     free_mean: bool = False
     """Whether a patch's mean level costs nothing: a constant atom without price."""
+    refit: bool = False
+    """Whether the codes in use are fitted again without their price; a patch then counts less, the more it uses."""
     window: float = np.inf
     """The deviation, in patch sides, of the Gaussian by which a patch's pixels count less towards its border."""
 
@@ -163,11 +167,12 @@ def _tally(
         max_rounds=coding.max_rounds,
         threads=1,
     )
-    value = (code.codes @ atoms) * scale + unit.centre[:, None]
+    codes, counts = refitted(unit.patches, atoms, code.codes) if coding.refit else (code.codes, 1)
+    value = (codes @ atoms) * scale + unit.centre[:, None]
     known = np.isfinite(patches)
     floor = np.where(known, noise.floor_variance(unit.patches), 0.0)
     typical = floor.sum(axis=1, keepdims=True) / known.sum(axis=1, keepdims=True)
-    weight = share[:, None] * coding.weights
+    weight = (share / counts)[:, None] * coding.weights
     terms = (
         weight,
         weight * value,
@@ -182,6 +187,25 @@ def _tally(
         tiles[voting] = term
         add_tiles(sums[index], tiles.reshape(len(tops), len(lefts), *shape), tops, lefts)
     return sums
+
+
+def refitted(patches: Floats, atoms: Floats, codes: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """The codes in use fitted by least squares over the known pixels, and how many they are.
+
+    A price on codes makes all of them too small. Of a patch with too many, the largest are fitted, the others dropped.
+    """
+    known = np.isfinite(patches)
+    sizes = np.abs(codes)
+    most = int(np.clip((sizes > IN_USE).sum(axis=1).max(initial=1), 1, MOST_IN_USE))
+    which = np.argpartition(-sizes, most - 1, axis=1)[:, :most]
+    used = np.take_along_axis(sizes, which, axis=1) > IN_USE
+    shown = np.where(used[:, :, None] & known[:, None, :], atoms[which], 0)
+    ridge = np.where(used, RIDGE, 1)[:, :, None] * np.eye(most, dtype=atoms.dtype)
+    wanted = np.matmul(shown, np.where(known, patches, 0)[:, :, None])
+    fitted = np.linalg.solve(np.matmul(shown, shown.transpose(0, 2, 1)) + ridge, wanted)[:, :, 0]
+    again = np.zeros_like(codes)
+    np.put_along_axis(again, which, np.where(used, fitted, 0).astype(codes.dtype), axis=1)
+    return again, np.maximum(used.sum(axis=1), 1)
 
 
 def _levelled(patches: Floats, unit: float) -> Normalised:
