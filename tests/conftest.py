@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from running_service import Service, service
 from sparsedepth import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.cli import main
+from sparsedepth.serve.limits import Limits
 
 settings.register_profile("same", derandomize=True, deadline=None)  # `make test` gives one answer for one commit
 settings.register_profile("explore", deadline=None)  # pytest --hypothesis-profile=explore looks further
@@ -102,3 +104,20 @@ def command(capsys) -> Iterator[Callable[..., Ended]]:
     yield run
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session")
+def plain() -> Iterator[Service]:
+    """The HTTP service as it is."""
+    with service(Limits()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def strict() -> Iterator[Service]:
+    """The HTTP service with limits that a test can reach."""
+    limits = Limits(
+        bytes=200_000, pixels=100_000, queue=2, job_seconds=3, upload_seconds=4, idle_seconds=0.7, keep_bytes=500_000
+    )
+    with service(limits) as running:
+        yield running

@@ -68,7 +68,12 @@ class Jobs:
 
     async def __aenter__(self) -> Jobs:
         self._root = Path(tempfile.mkdtemp(prefix="sparsedepth-"))
-        await asyncio.gather(self._desk.start(), self._bench.start())
+        self._loops: list[asyncio.Task[None]] = []
+        try:
+            await asyncio.gather(self._desk.start(), self._bench.start())
+        except BaseException:
+            await self.__aexit__()
+            raise
         self._loops = [asyncio.create_task(self._work()), asyncio.create_task(self._tidy())]
         return self
 

@@ -26,9 +26,13 @@ class Worker:
         if self._process is not None and self._process.returncode is None:
             return
         pipe = asyncio.subprocess.PIPE
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "sparsedepth.serve.worker", *self._arguments, stdin=pipe, stdout=pipe
-        )
+        command = (sys.executable, "-m", "sparsedepth.serve.worker", *self._arguments)
+        creating = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+        try:
+            self._process = await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            self._process = await creating  # `stop` must know of it
+            raise
         async with asyncio.timeout(START_SECONDS):
             await self._answer(self._process)
 

@@ -74,9 +74,9 @@ async def _pieces(request: Request, limits: Limits) -> AsyncIterator[bytes]:
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise Refusal(408, "the upload is too slow; send it again", connection="close") from None
+            raise Refusal(408, "the upload is too slow; send it again") from None
         except ClientDisconnect:
-            raise Refusal(400, "the upload broke off; send it again", connection="close") from None
+            raise Refusal(400, "the upload broke off; send it again") from None
         yield piece
 
 

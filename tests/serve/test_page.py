@@ -1,0 +1,245 @@
+"""The page in a real browser: a map is dropped, looked at from all sides, and taken home."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from running_service import png, scene
+from sparsedepth import denoise
+from sparsedepth.files import read
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+         "--disable-sync", "--no-first-run")  # fmt: skip
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; install it to test the page")
+LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
+HOLE = (6, 6)
+UNKNOWN = [200, 30, 90]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+def opened(browser: Any, url: str, size: dict[str, int]) -> Any:
+    """A page that keeps what it should not have said or asked for."""
+    page = browser.new_page(viewport=size)
+    page.complaints = []
+    page.on("console", lambda said: said.type == "error" and page.complaints.append(said.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    own = (url, "blob:", "data:")
+    page.on("request", lambda asked: asked.url.startswith(own) or page.complaints.append(asked.url))
+    page.goto(url)
+    page.wait_for_selector("body[data-state=ready]")
+    return page
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "scan.png"
+    path.write_bytes(png(scene()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected() -> Any:
+    return denoise(np.where(scene() == 0, np.nan, scene()).astype(np.float32), quality="fast")
+
+
+@pytest.fixture(scope="module")
+def page(browser, plain, file) -> Iterator[Any]:
+    """With a map that was chosen, restored and drawn in every way."""
+    page = opened(browser, plain.url, LAPTOP)
+    page.select_option("#unit", "mm")
+    page.set_input_files("#files", file)
+    page.wait_for_selector("body[data-state=done]")
+    page.wait_for_selector("#space[data-drawn]")
+    page.wait_for_selector("#histogram .bars")
+    yield page
+    page.close()
+
+
+def reading(page: Any) -> dict[str, Any]:
+    said = page.inner_text("#readout")
+    place = re.match(r"column (\d+), row (\d+) · before ([\w.]+).* · after ([\d.]+) mm.* · variance ([-\d.e]+)", said)
+    assert place, said
+    column, row, before, after, variance = place.groups()
+    return {"at": (int(row), int(column)), "before": before, "after": float(after), "variance": float(variance),
+            "origin": said.split(" · ")[-1]}  # fmt: skip
+
+
+def colour(page: Any, canvas: str, row: int, column: int) -> list[int]:
+    """What a picture shows at a pixel of the map."""
+    script = """([id, row, column, height, width]) => {
+        const canvas = document.getElementById(id);
+        const [x, y] = [(column + 0.5) / width * canvas.width, (row + 0.5) / height * canvas.height];
+        return [...canvas.getContext("2d").getImageData(Math.floor(x), Math.floor(y), 1, 1).data].slice(0, 3);
+    }"""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return page.evaluate(script, [canvas, row, column, 40, 60])
+
+
+def test_values_under_the_cursor_are_the_librarys(page, expected):
+    page.focus("#compare")
+    page.click("#zoom-fit")
+    page.focus("#compare")
+    for keys in (["ArrowRight"], ["Shift+ArrowLeft"] * 3 + ["ArrowDown"], ["Shift+ArrowUp"] * 2 + ["Shift+ArrowLeft"]):
+        for key in keys:
+            page.keyboard.press(key)
+        got = reading(page)
+        assert got["after"] == pytest.approx(expected.depth[got["at"]], rel=5e-4)
+        assert got["variance"] == pytest.approx(expected.variance[got["at"]], rel=1e-2)
+        assert got["origin"] == ["measured", "corrected", "filled", "refused"][expected.origin[got["at"]]]
+        before = scene()[got["at"]]
+        assert got["before"] == ("unknown" if before == 0 else f"{before:g}")
+
+
+def test_the_mouse_reads_too_and_both_pictures_zoom_together(page):
+    page.click("#zoom-fit")
+    boxes = [page.locator(f"#{name}").bounding_box() for name in ("compare", "layers")]
+    assert boxes[0]["width"] == pytest.approx(boxes[1]["width"], abs=1)
+    places = []
+    for zoomed in (False, True):
+        for box in boxes:
+            page.mouse.move(box["x"] + 0.31 * box["width"], box["y"] + 0.4 * box["height"])
+            places.append(reading(page)["at"])
+        if not zoomed:
+            page.mouse.wheel(0, -600)
+    assert places[0] == places[1] == (16, 18)
+    assert places[2] == places[3]
+    page.mouse.move(boxes[0]["x"] + 0.9 * boxes[0]["width"], boxes[0]["y"] + 0.9 * boxes[0]["height"])
+    assert max(np.abs(np.subtract(reading(page)["at"], places[2]))) < 15, "a corner of the picture is near when zoomed"
+    page.click("#zoom-fit")
+
+
+def test_the_slider_moves_from_before_to_after(page):
+    page.click("#zoom-fit")
+    page.mouse.move(0, 0)
+    shown = {}
+    for split in ("100", "0"):
+        page.fill("#split", split)
+        shown[split] = colour(page, "compare", *HOLE)
+    assert shown["100"] == UNKNOWN
+    assert shown["0"] != UNKNOWN
+    page.focus("#split")
+    page.keyboard.press("End")
+    assert colour(page, "compare", *HOLE) == UNKNOWN, "by keyboard"
+
+
+def test_layers(page, expected):
+    page.click("#zoom-fit")
+    seen = {}
+    for layer in ("variance", "origin", "residual", "after", "before"):
+        page.select_option("#layer", layer)
+        seen[layer] = colour(page, "layers", *HOLE), page.inner_text("#layer-scale")
+    assert seen["before"][0] == seen["residual"][0] == UNKNOWN
+    assert seen["origin"][0] == [111, 191, 115]
+    assert f"filled {(expected.origin == 2).mean() * 100:.1f} %" in seen["origin"][1]
+    assert "mm², log" in seen["variance"][1]
+    assert len({str(shown) for shown, _ in seen.values()}) >= 4
+
+
+def test_the_map_in_space(page, expected):
+    drawn = page.evaluate("(({type, x, y}) => ({type, n: x.length, nearest: Math.min(...y)}))(space.data[0])")
+    assert drawn == {"type": "scatter3d", "n": 2400, "nearest": pytest.approx(float(expected.depth.min()))}
+    page.select_option("#space-shape", "surface")
+    page.select_option("#space-colour", "variance")
+    page.wait_for_selector("#space[data-drawn='surface variance']")
+    kind, tint = page.evaluate("[space.data[0].type, space.data[0].surfacecolor[0][0]]")
+    assert kind == "surface"
+    assert tint == pytest.approx(np.log10(expected.variance[0, 0]), rel=1e-4)
+    assert page.locator("#space canvas").count() >= 1
+
+
+def test_the_histogram_counts_what_moved(page, expected):
+    moved = int(page.inner_text("#histogram-note").split()[0])
+    known = scene() != 0
+    assert moved == np.count_nonzero(expected.depth[known] != scene()[known].astype(np.float32))
+    assert page.evaluate("histogram.data[0].y.reduce((sum, count) => sum + count)") == moved
+
+
+@pytest.mark.parametrize(("name", "apart"), [("result.png", 0.5), ("result.npz", 0), ("result.pfm", 0)])
+def test_downloads_are_the_result(page, expected, tmp_path, name, apart):
+    with page.expect_download() as coming:
+        page.click(f"[data-product='{name}']")
+    assert coming.value.suggested_filename == f"scan-{name}"
+    path = tmp_path / name
+    coming.value.save_as(path)
+    np.testing.assert_allclose(read(path).values, expected.depth, atol=apart)
+
+
+def test_nothing_was_complained_of_and_nobody_else_was_asked(page):
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_anyone_can_use_it(page, size):
+    from axe_core_python.sync_playwright import Axe
+
+    page.set_viewport_size(size)
+    page.wait_for_timeout(200)
+    found = Axe().run(page)["violations"]
+    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing sticks out"
+    page.set_viewport_size(LAPTOP)
+
+
+def test_everything_is_reached_by_the_keyboard(page):
+    page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.dataset.product"))
+    wanted = "files example take-example unit scale quality dictionary outward again compare split layer layers zoom-in"
+    wanted = {*wanted.split(), "space-shape", "space-colour", "result.npz", "curl"}
+    assert wanted <= reached
+
+
+def test_a_dropped_file_that_is_refused_says_why_and_the_next_one_works(browser, plain, file):
+    page = opened(browser, plain.url, PHONE)
+    drop = """([name, content]) => {
+        const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+        const carried = new DataTransfer();
+        carried.items.add(new File([bytes], name));
+        document.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+    }"""
+    for name, content, words in (
+        ("notes.docx", b"hello", "files ending in '.docx' are not known"),
+        ("holiday.png", b"no picture", "holiday.png"),
+    ):
+        page.evaluate(drop, [name, base64.b64encode(content).decode()])
+        page.wait_for_selector("body[data-state=failed]")
+        assert words in page.inner_text("#error")
+        page.evaluate("document.body.dataset.state = 'tried'")
+    page.evaluate(drop, ["scan.png", base64.b64encode(file.read_bytes()).decode()])
+    page.wait_for_selector("body[data-state=done]")
+    assert page.is_hidden("#error")
+    assert "took its uint16 numbers as depth in mm" in page.inner_text("#assumed")
+    page.close()
+
+
+def test_a_pair_is_matched_from_an_example(browser, plain):
+    page = opened(browser, plain.url, LAPTOP)
+    page.select_option("#example", "motorcycle-pair")
+    page.click("#take-example")
+    page.wait_for_selector("body[data-state=before]")
+    assert page.is_checked("input[value=match]")
+    assert page.inner_text("#before-name") == "Left view"
+    page.click("#stop")
+    page.wait_for_selector("body[data-state=stopped]")
+    assert page.complaints == []
+    page.close()
