@@ -29,12 +29,12 @@ class Worker:
         command = (sys.executable, "-m", "sparsedepth.serve.worker", *self._arguments)
         creating = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
         try:
-            self._process = await asyncio.shield(creating)
+            process = self._process = await asyncio.shield(creating)
         except asyncio.CancelledError:
             self._process = await creating  # `stop` must know of it
             raise
         async with asyncio.timeout(START_SECONDS):
-            await self._answer(self._process)
+            await self._answer(process)
 
     async def stop(self) -> None:
         """End the process, whatever it is doing."""
