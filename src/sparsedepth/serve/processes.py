@@ -29,10 +29,11 @@ class Worker:
         command = (sys.executable, "-m", "sparsedepth.serve.worker", *self._arguments)
         creating = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
         try:
-            process = self._process = await asyncio.shield(creating)
+            process = await asyncio.shield(creating)
         except asyncio.CancelledError:
             self._process = await creating  # `stop` must know of it
             raise
+        self._process = process
         async with asyncio.timeout(START_SECONDS):
             await self._answer(process)
 
