@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter
+from scipy.ndimage import maximum_filter, median_filter, minimum_filter
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -26,10 +30,27 @@ def disagreement(left: DepthMap, right: DepthMap) -> Floats:
     return np.where(inside, np.abs(back - left), np.float32(np.inf))
 
 
-def fill_background(disparity: DepthMap, bad: Mask) -> DepthMap:
+def small_pieces(disparity: DepthMap, size: int, step: float = 1.0) -> Mask:
+    """Pixels of pieces with fewer than ``size`` pixels; within a piece, neighbours differ by at most a step."""
+    height, width = disparity.shape
+    number = np.arange(height * width).reshape(height, width)
+    links = []
+    for axis in (0, 1):
+        alike = np.abs(np.diff(disparity, axis=axis)) <= step
+        before, after = (number.take(range(k, number.shape[axis] - 1 + k), axis) for k in (0, 1))
+        links.append((before[alike], after[alike]))
+    first, second = (np.concatenate(ends) for ends in zip(*links, strict=True))
+    graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=(number.size, number.size))
+    piece = connected_components(graph, directed=False)[1]
+    return (np.bincount(piece)[piece] < size).reshape(height, width)
+
+
+def fill_background(disparity: DepthMap, bad: Mask, guide: Floats | None = None) -> DepthMap:
     """Each bad pixel takes the smaller disparity of the nearest good ones in its row: what is hidden lies behind.
 
-    A row without good pixels takes that of the nearest row with some; a map without any stays as it is.
+    With a ``guide`` (height, width, channels), the surfaces of those two go on with the slope that they have among
+    the good pixels around them. A row without good pixels takes that of the nearest row with some; a map without any
+    stays as it is.
     """
     if bad.all():
         return disparity.copy()
@@ -39,14 +60,58 @@ def fill_background(disparity: DepthMap, bad: Mask) -> DepthMap:
     columns = np.arange(values.shape[1])
     before = np.maximum.accumulate(np.where(unknown, -1, columns), axis=1)
     after = np.minimum.accumulate(np.where(unknown, len(columns), columns)[:, ::-1], axis=1)[:, ::-1]
-    from_left, from_right = (
-        np.where((place >= 0) & (place < len(columns)), _at(values, place), np.inf) for place in (before, after)
-    )
-    return np.where(bad, np.minimum(from_left, from_right), disparity).astype(disparity.dtype)
+    level, slope = values, np.zeros_like(values)
+    if guide is not None:
+        level, slope = _surfaces(values, unknown, guide[nearest])
+    sides = []
+    for place in (before, after):
+        there = np.clip(place, 0, len(columns) - 1)
+        reached = _at(level, there) + _at(slope, there) * (columns - there)
+        sides.append(np.where(place == there, np.maximum(reached, 0), np.inf))
+    return np.where(bad, np.minimum(*sides), disparity).astype(disparity.dtype)
 
 
 def _at(values: Floats, columns: NDArray[np.intp]) -> Floats:
-    return np.take_along_axis(values, np.clip(columns, 0, values.shape[1] - 1), axis=1)
+    return np.take_along_axis(values, columns, axis=1)
+
+
+REACH, EVERY = 12, 2
+"""Of the window that a slope is estimated in, and between the pixels of it that are looked at."""
+LIKE_COLOUR, LIKE_LEVEL = 20.0, 0.7
+"""Standard deviations of the colours (0..255) and the disparities that belong to one surface; of the latter beside the
+pixel, and a tenth more with every pixel further."""
+STIFF, STEEPEST = 250.0, 0.35
+"""So many squared pixels speak for no slope; and the most there is, in pixels of disparity a pixel."""
+
+
+def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, DepthMap]:
+    """Level and slope along the row of a plane through what is like each good pixel beside a bad one, by ridge
+    regression; elsewhere the map itself, and none."""
+    beside = np.zeros_like(bad)
+    beside[:, 1:] |= bad[:, :-1]
+    beside[:, :-1] |= bad[:, 1:]
+    rows, columns = np.nonzero(beside & ~bad)
+    level, slope = disparity.astype(np.float64), np.zeros(disparity.shape)
+    stride = disparity.shape[1] + 2 * REACH
+    here = (rows + REACH) * stride + columns + REACH
+    values, good = (np.pad(each, REACH).ravel() for each in (level, ~bad))
+    colours = [np.pad(guide[..., k] / (np.sqrt(2) * LIKE_COLOUR), REACH).ravel() for k in range(guide.shape[2])]
+    squares, sides = np.zeros((len(here), 3, 3)), np.zeros((len(here), 3))
+    squares[:, [0, 1, 2], [0, 1, 2]] = 1e-3, STIFF, STIFF
+    for dy in range(-REACH, REACH + 1, EVERY):
+        for dx in range(-REACH, REACH + 1, EVERY):
+            there = here + dy * stride + dx
+            away = values[there] - values[here]
+            unlike = sum((plane[there] - plane[here]) ** 2 for plane in colours)
+            unlike += (away / (LIKE_LEVEL * (1 + 0.1 * np.hypot(dx, dy)))) ** 2 / 2
+            weight = good[there] * np.exp(-unlike)
+            terms = np.array([1.0, dx, dy])
+            squares += weight[:, None, None] * np.outer(terms, terms)
+            sides += (weight * away)[:, None] * terms
+    planes = np.linalg.solve(squares, sides[..., None])[..., 0]
+    level[rows, columns] += planes[:, 0]
+    slope[rows, columns] = np.clip(planes[:, 1], -STEEPEST, STEEPEST)
+    return level, slope
 
 
 def weighted_median(
@@ -56,12 +121,13 @@ def weighted_median(
     *,
     trust: Floats | None = None,
     radius: int = 9,
+    every: int = 1,
     colour: float = 25.5,
     bins_per_pixel: int = 2,
 ) -> DepthMap:
     """The median of a window in which pixels count as their colours are alike, at some pixels of a map.
 
-    A neighbour counts exp(-c**2 / (2 colour**2)), c the distance of colours in ``guide`` (height, width, channels),
+    Of the window's rows and columns, ``every`` so manieth is looked at. A neighbour counts exp(-c**2 / (2 colour**2)), c the distance of colours in ``guide`` (height, width, channels),
     times its ``trust``. Disparities, which are not negative, are rounded to bins; sums run in a fixed order, so that
     equal inputs give equal bits.
     """
@@ -75,9 +141,11 @@ def weighted_median(
     rows, columns = np.nonzero(where)
     stride = disparity.shape[1] + 2 * radius
     places = (rows + radius) * stride + columns + radius
+    steps = range(-(radius // every) * every, radius + 1, every)
+    shifts = [dy * stride + dx for dy in steps for dx in steps]
     for begin in range(0, len(places), CHUNK):
         part = slice(begin, begin + CHUNK)
-        found = _median_bins(padded_bins, planes, share, places[part], stride, radius, int(bins.max()) + 1)
+        found = _median_bins(padded_bins, planes, share, places[part], shifts, int(bins.max()) + 1)
         known = found >= 0
         result[rows[part][known], columns[part][known]] = found[known] / bins_per_pixel
     return result
@@ -88,22 +156,26 @@ def _median_bins(
     planes: Floats,
     share: Floats,
     places: NDArray[np.intp],
-    stride: int,
-    radius: int,
+    shifts: Iterable[int],
     n_bins: int,
 ) -> NDArray[np.intp]:
     """The bin at which half the weight is reached, -1 where nothing has any weight."""
     histogram = np.zeros(len(places) * n_bins, np.float32)
     starts = np.arange(len(places)) * n_bins
     own = planes[:, places]
-    for dy in range(-radius, radius + 1):
-        for dx in range(-radius, radius + 1):
-            there = places + (dy * stride + dx)
-            apart = sum((mine - plane[there]) ** 2 for mine, plane in zip(own, planes, strict=True))
-            histogram[starts + bins[there]] += share[there] * np.exp(-np.asarray(apart, np.float32))
+    for shift in shifts:
+        there = places + shift
+        apart = sum((mine - plane[there]) ** 2 for mine, plane in zip(own, planes, strict=True))
+        histogram[starts + bins[there]] += share[there] * np.exp(-np.asarray(apart, np.float32))
     weight = histogram.reshape(len(places), n_bins).cumsum(axis=1, dtype=np.float64)
     found = (weight < weight[:, -1:] / 2).sum(axis=1)
     return np.where(weight[:, -1] > 0, found, -1)
+
+
+def near_edges(disparity: DepthMap, radius: int, step: float = 1.0) -> Mask:
+    """Where the disparities within a window differ by more than a step."""
+    highest, lowest = (extreme(disparity, 2 * radius + 1) for extreme in (maximum_filter, minimum_filter))
+    return highest - lowest > step
 
 
 def smooth(disparity: DepthMap, size: int = 5) -> DepthMap:
