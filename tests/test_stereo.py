@@ -137,6 +137,43 @@ def test_rows_without_a_match_take_the_nearest_and_maps_without_any_stay():
     np.testing.assert_array_equal(occlusion.fill_background(disparity, np.ones_like(bad)), disparity)
 
 
+def test_slanted_surfaces_go_on_where_they_are_hidden():
+    rows, columns = np.mgrid[:40, :60]
+    plane = (20 - 0.12 * columns + 0.02 * rows).astype(np.float32)
+    guide = np.full((*plane.shape, 1), 99.0)
+    bad = np.zeros(plane.shape, bool)
+    bad[:, :12] = bad[10:30, 30:38] = True
+    hole = np.where(bad, np.float32(50), plane)
+    slanted, level = (np.abs(occlusion.fill_background(hole, bad, g) - plane)[bad] for g in (guide, None))
+    assert slanted.max() < 0.8
+    assert level.max() > 1.3
+    assert slanted.mean() < level.mean() / 2
+    other = guide + 200 * (rows > 20)[..., None]
+    np.testing.assert_allclose(
+        occlusion.fill_background(np.where(rows > 20, hole + 9, hole), bad, other)[:21],
+        occlusion.fill_background(hole, bad, other)[:21],
+        atol=1e-3,
+        err_msg="a surface of another colour and depth has no say",
+    )
+
+
+def test_pieces_are_what_hangs_together():
+    disparity = np.full((12, 14), 5.0, np.float32)
+    disparity[2:5, 2:5], disparity[7:10, 6:12] = 9.0, 2.0
+    disparity[7:10, 8] = 2.9
+    small = occlusion.small_pieces(disparity, 10)
+    assert small[2:5, 2:5].all()
+    assert small.sum() == 9
+    assert not occlusion.small_pieces(disparity, 9).any()
+
+
+def test_edges_are_where_a_window_holds_a_step():
+    disparity = np.zeros((9, 12), np.float32)
+    disparity[:, 6:] = 1.5
+    assert (np.flatnonzero(occlusion.near_edges(disparity, 2)[4]) == [4, 5, 6, 7]).all()
+    assert not occlusion.near_edges(disparity / 2, 2).any()
+
+
 def test_the_weighted_median_is_that_of_its_definition():
     rng = np.random.default_rng(0)
     guide, disparity = texture((11, 13)).astype(float), rng.integers(0, 20, (11, 13)) / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +76,9 @@ def _at(values: Floats, columns: NDArray[np.intp]) -> Floats:
     return np.take_along_axis(values, columns, axis=1)
 
 
-REACH, EVERY = 12, 2
-"""Of the window that a slope is estimated in, and between the pixels of it that are looked at."""
+REACH = 12
+WINDOW = range(-REACH, REACH + 1, 2)
+"""Rows and columns around a pixel that its slope is estimated from."""
 LIKE_COLOUR, LIKE_LEVEL = 20.0, 0.7
 """Standard deviations of the colours (0..255) and the disparities that belong to one surface; of the latter beside the
 pixel, and a tenth more with every pixel further."""
@@ -85,8 +87,10 @@ STIFF, STEEPEST = 250.0, 0.35
 
 
 def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, DepthMap]:
-    """Level and slope along the row of a plane through what is like each good pixel beside a bad one, by ridge
-    regression; elsewhere the map itself, and none."""
+    """Level, and slope along the row, of a plane through what is like each good pixel beside a bad one.
+
+    By ridge regression; elsewhere the map itself, and no slope.
+    """
     beside = np.zeros_like(bad)
     beside[:, 1:] |= bad[:, :-1]
     beside[:, :-1] |= bad[:, 1:]
@@ -98,16 +102,14 @@ def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, 
     colours = [np.pad(guide[..., k] / (np.sqrt(2) * LIKE_COLOUR), REACH).ravel() for k in range(guide.shape[2])]
     squares, sides = np.zeros((len(here), 3, 3)), np.zeros((len(here), 3))
     squares[:, [0, 1, 2], [0, 1, 2]] = 1e-3, STIFF, STIFF
-    for dy in range(-REACH, REACH + 1, EVERY):
-        for dx in range(-REACH, REACH + 1, EVERY):
-            there = here + dy * stride + dx
-            away = values[there] - values[here]
-            unlike = sum((plane[there] - plane[here]) ** 2 for plane in colours)
-            unlike += (away / (LIKE_LEVEL * (1 + 0.1 * np.hypot(dx, dy)))) ** 2 / 2
-            weight = good[there] * np.exp(-unlike)
-            terms = np.array([1.0, dx, dy])
-            squares += weight[:, None, None] * np.outer(terms, terms)
-            sides += (weight * away)[:, None] * terms
+    for dy, dx in product(WINDOW, WINDOW):
+        there, terms = here + dy * stride + dx, np.array([1.0, dx, dy])
+        away = values[there] - values[here]
+        unlike = sum((plane[there] - plane[here]) ** 2 for plane in colours)
+        unlike += (away / (LIKE_LEVEL * (1 + 0.1 * np.hypot(dx, dy)))) ** 2 / 2
+        weight = good[there] * np.exp(-unlike)
+        squares += weight[:, None, None] * np.outer(terms, terms)
+        sides += (weight * away)[:, None] * terms
     planes = np.linalg.solve(squares, sides[..., None])[..., 0]
     level[rows, columns] += planes[:, 0]
     slope[rows, columns] = np.clip(planes[:, 1], -STEEPEST, STEEPEST)
@@ -127,9 +129,9 @@ def weighted_median(
 ) -> DepthMap:
     """The median of a window in which pixels count as their colours are alike, at some pixels of a map.
 
-    Of the window's rows and columns, ``every`` so manieth is looked at. A neighbour counts exp(-c**2 / (2 colour**2)), c the distance of colours in ``guide`` (height, width, channels),
-    times its ``trust``. Disparities, which are not negative, are rounded to bins; sums run in a fixed order, so that
-    equal inputs give equal bits.
+    Of the window's rows and columns one in ``every`` is looked at. A neighbour counts exp(-c**2 / (2 colour**2)), c the
+    distance of colours in ``guide`` (height, width, channels), times its ``trust``. Disparities, none negative,
+    are rounded to bins; sums run in a fixed order, so that equal inputs give equal bits.
     """
     result = disparity.copy()
     bins = np.rint(disparity * bins_per_pixel).astype(np.intp)
