@@ -9,34 +9,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.ndimage import maximum_filter, minimum_filter
 
 from sparsedepth.baselines import median
-from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair
-from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments._contestants import threads
-from sparsedepth.metrics import bad_pixels, fixed_and_broken
+from sparsedepth.experiments._scenes import (
+    PARTS,
+    SPARSITY,
+    STRIDE,
+    SURE,
+    WINDOW,
+    believe_median,
+    believing,
+    changed,
+    known,
+    small_scene,
+)
+from sparsedepth.metrics import bad_pixels
 from sparsedepth.pages import table, write_made_part
 from sparsedepth.pictures import Panel, save_panels
-from sparsedepth.restore import believe
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi, squared
 from sparsedepth.stereo.prior import NONE, Feedback
 from sparsedepth.stereo.solvers import graph_cut
-from sparsedepth.stereo.twolayer import PAPER, Believe, two_layer
-from sparsedepth.vocabulary import Belief, DepthMap, StereoPair
+from sparsedepth.stereo.twolayer import PAPER, two_layer
+from sparsedepth.vocabulary import DepthMap, StereoPair
 from sparsedepth.workers import in_order
 
 DATA: Mapping[str, Cost] = {"squared": squared, "Birchfield-Tomasi": birchfield_tomasi}
 STARTS = 4
-SPARSITY = 5.0
-"""Of the codes: with 1, the paper's, the dictionary restates a map that is wrong; chosen on Middlebury 2005."""
-STRIDE = 16
-"""Pixels between the 32x32 patches; 8 changes no error by more than 0.1 points on Middlebury 2005."""
-WINDOW, SURE = 5, 0.5
-"""Of the median that stands in for the dictionary: its side, and its standard deviation in pixels."""
-
 PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, BY_MEDIAN, FILTERED = (
     "GC",
     "GC, again",
@@ -53,7 +54,6 @@ FEEDBACK = {
     BOTH: Feedback(),
     BY_MEDIAN: Feedback(),
 }
-PARTS = ("all", "nonocc", "disc")
 PAPER_ERRORS = {PLAIN: 9.58, BOTH: 9.21}
 """Percent of bad pixels in the paper's Fig. 8."""
 
@@ -71,8 +71,7 @@ class Scene:
 
     def known(self, part: str) -> DepthMap:
         """The true disparities of a part, NaN elsewhere."""
-        masks = {"all": self.truth.evaluated, "nonocc": self.truth.unoccluded, "disc": self.truth.discontinuous}
-        return np.where(masks[part], self.truth.disparity, np.nan)
+        return known(self.truth, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +89,10 @@ class Job:
         cost = DATA[self.data](pair)
         solve = partial(graph_cut.solve, move=self.scene.move, cycles=self.scene.cycles)
         plain = solve(cost, pair, _start(pair, self.start), np.random.default_rng([self.start, 0]))
-        by_dictionary = _remembering(partial(_believe, dictionary=self.dictionary, stride=self.stride))
+        by_dictionary = believing(self.dictionary, self.stride)
         maps = {PLAIN: plain}
         for name, feedback in FEEDBACK.items():
-            top = by_dictionary if name in (WEIGHTS, PRIOR, BOTH) else _believe_median
+            top = by_dictionary if name in (WEIGHTS, PRIOR, BOTH) else believe_median
             rng = np.random.default_rng([self.start, 1])
             rounds = two_layer(pair, cost, solve, top, rng, rounds=self.scene.rounds, feedback=feedback, first=plain)
             maps[name] = list(rounds)[-1].disparity
@@ -181,22 +180,8 @@ def _plan() -> Plan:
 
 def _quick_plan() -> Plan:
     """A small part of a scene that needs no data sets; those of the whole run are seen in the whole run only."""
-    pair, truth = motorcycle_pair(), motorcycle_disparity()[::4, ::4] / 4
-    small = StereoPair(pair.left[::4, ::4], pair.right[::4, ::4], int(np.ceil(np.nanmax(truth))) + 1)
-    known = np.isfinite(truth)
-    filled = np.where(known, truth, 0)
-    jumps = known & (maximum_filter(filled, 5) - minimum_filter(filled, 5) > 2)
-    seen = known & (np.arange(truth.shape[1]) >= filled)
-    scene = _part(StereoScene(small, truth, known, seen, seen & jumps), 40, 40, (48, 80))
     note = "A quick run: a small part of Motorcycle stands in for the scenes."
-    return Plan([Scene("Motorcycle", scene, "expansion", cycles=2)], 1, "phi1", 8, note)
-
-
-def _part(scene: StereoScene, top: int, left: int, shape: tuple[int, int]) -> StereoScene:
-    window = slice(top, top + shape[0]), slice(left, left + shape[1])
-    pair = StereoPair(scene.pair.left[window], scene.pair.right[window], scene.pair.max_disparity)
-    masks = (scene.evaluated[window], scene.unoccluded[window], scene.discontinuous[window])
-    return StereoScene(pair, scene.disparity[window], *masks)
+    return Plan([Scene("Motorcycle", small_scene(), "expansion", cycles=2)], 1, "phi1", 8, note)
 
 
 def _start(pair: StereoPair, number: int) -> DepthMap:
@@ -204,27 +189,6 @@ def _start(pair: StereoPair, number: int) -> DepthMap:
     if number == 0:
         return np.zeros(pair.shape, np.float32)
     return np.random.default_rng(number).integers(0, pair.max_disparity + 1, pair.shape).astype(np.float32)
-
-
-def _believe(disparity: DepthMap, dictionary: str, stride: int) -> Belief:
-    return believe(disparity, dictionary, Jeffreys(), sparsity=SPARSITY, stride=stride, threads=1)
-
-
-def _believe_median(disparity: DepthMap) -> Belief:
-    return Belief(median(disparity, WINDOW), np.full(disparity.shape, SURE**2))
-
-
-def _remembering(top: Believe) -> Believe:
-    """The same, but what was believed of a map is not inferred twice: arms share their first round."""
-    known: dict[bytes, Belief] = {}
-
-    def remembered(disparity: DepthMap) -> Belief:
-        key = disparity.tobytes()
-        if key not in known:
-            known[key] = top(disparity)
-        return known[key]
-
-    return remembered
 
 
 def _told(plan: Plan) -> str:
@@ -339,10 +303,7 @@ def _draw(scene: Scene, data: str, maps: dict[str, DepthMap], path: Path) -> Non
 
 def _changed(name: str, maps: dict[str, DepthMap], truth: DepthMap) -> Panel:
     """White where an arm corrects the plain map, black where it breaks it."""
-    change = fixed_and_broken(maps[PLAIN], maps[name], truth, 1.0)
-    was, is_now = (np.abs(maps[each] - truth) > 1 for each in (PLAIN, name))
-    title = f"{name}\n{change.fixed:.2%} fixed (white), {change.broken:.2%} broken (black)"
-    return Panel(title, np.where(was & ~is_now, 1.0, np.where(~was & is_now, -1.0, 0.0)), "change")
+    return changed(name, maps[PLAIN], maps[name], truth)
 
 
 def _pictures(plan: Plan) -> list[str]:

@@ -90,7 +90,7 @@ def fuse(
     improvements: int = 2,
     cut: Cutter | None = None,
 ) -> Fused:
-    """A map that takes each pixel from one of the two and costs no more than the current one, which costs ``before``.
+    """A map that takes each pixel from one of the two and costs no more than either; the current costs ``before``.
 
     What roof duality leaves open is decided region by region, then tried again ``improvements`` times with a random
     half of it held; the true energy of the whole map decides.
@@ -119,12 +119,13 @@ def fuse(
 def _completions(
     energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap, told: NDArray[np.int8]
 ) -> Iterator[NDArray[np.bool_]]:
-    """Where the proposal is taken, if open pixels keep the current map, take the proposal, or do either by regions."""
+    """Where the proposal is taken: open pixels keep the current map, or take it, as all pixels may, or by regions."""
     taken, unknown = told == 1, told == UNLABELLED
     yield taken
     if not unknown.any():
         return
     yield taken | unknown
+    yield np.ones(told.shape, bool)
     # Regions three pixels apart share no bend; what they hide of each other is left to the whole map's energy.
     regions: Any
     regions, n = label(binary_dilation(unknown))  # type: ignore[misc]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Generator as Steps
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -68,9 +68,10 @@ def solve(
 ) -> DepthMap:
     """Real-valued disparities that no proposal of the schedule improves any more, in its order.
 
-    ``schedule`` is "quick" (from the start, by way of semi-global matching), "touch" (a third of that, for a map that
-    is good already), or "authors" (from random maps, until it no longer pays). ``with_mean`` also proposes the mean of
-    the belief that is in the cost, if one is. ``strengths`` are those of `energy_of`.
+    ``schedule`` is "quick" (from semi-global matching; the start is but a proposal), "touch" (from the start, a third
+    of the effort, for a map that is good already), or "authors" (from random maps, until it no longer pays).
+    ``with_mean`` also proposes the mean of the belief that is in the cost, if one is. ``strengths`` are those of
+    `energy_of`.
     """
     steps = fusions(unary, pair, start, rng, schedule=schedule, with_mean=with_mean, **strengths)
     return deque(steps, maxlen=1)[0].disparity
@@ -107,6 +108,9 @@ class _Work:
     also: list[tuple[str, DepthMap]] = field(default_factory=list)
     """Further proposals, by name."""
 
+    def further(self) -> list[tuple[str, Propose]]:
+        return [(name, lambda _, each=each: each) for name, each in self.also]
+
     def fused(self, begin: DepthMap, proposed: Iterable[tuple[str, Propose]], total: int) -> Iterator[Fusion]:
         """The fusions of a map with one proposal after the other."""
         current, value = begin, self.energy.value(begin)
@@ -127,26 +131,31 @@ class _Work:
         return propose
 
 
-def _quick(work: _Work, kinds: Sequence[int] = range(12), smooth: int = 4) -> Iterator[Fusion]:
-    """Semi-global matching, planes fitted to it where its views agree, and smoothing."""
+def _quick(work: _Work) -> Iterator[Fusion]:
+    """From semi-global matching: planes fitted to it where its views agree, the start, the cost's own, smoothing."""
     matched, agree = proposals.matched_both_ways(work.pair)
-    by_cost = proposals.matched_by_cost(work.energy.seen, work.pair)
-    proposed: list[tuple[str, Propose]] = [("semi-global", lambda _: matched), ("by cost", lambda _: by_cost)]
-    proposed += [("planes", work.planes(matched, agree, kind)) for kind in kinds]
-    proposed += [(name, lambda _, each=each: each) for name, each in work.also]
-    proposed += _smoothing(smooth)
-    yield from work.fused(work.start, proposed, len(proposed))
+    proposed = [("planes", work.planes(matched, agree, kind)) for kind in range(N_KINDS)]
+    proposed.insert(1, ("semi-global by cost", lambda _: proposals.matched_by_cost(work.energy.seen, work.pair)))
+    proposed.insert(2, ("start", lambda _: work.start))
+    proposed += [*work.further(), *_smoothing(4)]
+    yield from work.fused(matched, proposed, len(proposed))
 
 
 def _touch(work: _Work) -> Iterator[Fusion]:
-    """A third of the quick one; which segments is left to chance."""
-    yield from _quick(work, [int(kind) for kind in work.rng.permutation(12)[:3]], 2)
+    """From the start: planes in segments of three kinds, by chance, and smoothing."""
+    matched, agree = proposals.matched_both_ways(work.pair)
+    kinds = work.rng.permutation(N_KINDS)[:3]
+    proposed = [("planes", work.planes(matched, agree, int(kind))) for kind in kinds]
+    proposed += [*work.further(), *_smoothing(2)]
+    yield from work.fused(work.start, proposed, len(proposed))
 
 
 def _smoothing(count: int) -> list[tuple[str, Propose]]:
     return [("smooth", partial(proposals.smoothed, vertical=turn % 2 == 0)) for turn in range(count)]
 
 
+N_KINDS = 12
+"""Of segments: all but the coarsest."""
 MOST = 60
 """Fusions of a stage of the authors' schedule."""
 RECENT, TOO_LITTLE = 20, 0.002
@@ -167,8 +176,7 @@ def _authors(work: _Work) -> Iterator[Fusion]:
         last = yield from _until_it_does_not_pay(work, stage, number * MOST)
         results.append(last)
     again = [("earlier", lambda _, each=each: each) for each in results]
-    again += [(name, lambda _, each=each: each) for name, each in work.also]
-    cycle = [*again, *_smoothing(4)]
+    cycle = [*again, *work.further(), *_smoothing(4)]
     yield from _until_it_does_not_pay(work, (cycle[i % len(cycle)] for i in range(MOST)), 2 * MOST)
 
 
