@@ -1,0 +1,62 @@
+"""The experiment on second-order stereo: its short version runs anywhere, and its arms are what the page says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+
+from sparsedepth import experiments
+from sparsedepth.experiments import second_order
+from sparsedepth.stereo import cuts
+from sparsedepth.vocabulary import InputError
+
+pytestmark = pytest.mark.skipif(
+    not any(map(importlib.util.find_spec, cuts.CUTTERS)) or importlib.util.find_spec("cv2") is None,
+    reason="no library of maximum flows, or no OpenCV, is installed",
+)
+
+
+def test_second_order_stereo_in_short(tmp_path, monkeypatch):
+    monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
+    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "kept"))
+    steps = []
+    facts = experiments.load("second_order").run(
+        tmp_path, lambda _, done, total: steps.append((done, total)), quick=True
+    )
+    facts = json.loads(json.dumps(facts, allow_nan=False))
+    page = (tmp_path / "second_order.md").read_text()
+    assert "stands in for the scenes" in page
+    assert "(second-order-motorcycle.png)" in page
+    assert (tmp_path / "second-order-motorcycle.png").read_bytes().startswith(b"\x89PNG")
+    for errors in facts["bad"].values():
+        assert set(errors) == set(second_order._quick_plan().seeds)
+        assert all(0 <= error <= 100 for each in errors.values() for error in each)
+    assert page.count("**no**") == list(facts["verdicts"].values()).count(False)
+    assert steps[-1] == (5, 5)
+
+    def never(*_, **__):
+        raise AssertionError("what was kept is not made again")
+
+    monkeypatch.setattr(second_order.second_order, "solve", never)
+    again = experiment.run(tmp_path, lambda *_: None, quick=True)
+    assert again["bad"] == facts["bad"]
+
+
+def test_a_whole_run_asks_for_its_data(tmp_path, monkeypatch):
+    monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
+    with pytest.raises(InputError, match="SPARSEDEPTH_DATA"):
+        second_order.run(tmp_path, lambda *_: None)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("real_data")
+def test_the_whole_plan_is_the_papers_scenes_with_the_claims_first():
+    plan = second_order._plan()
+    assert list(plan.scenes) == ["Teddy", "Cones"]
+    assert plan.seeds[second_order.PLAIN] == plan.seeds[second_order.BOTH] == plan.seeds[second_order.AGAIN] == 5
+    first = plan.jobs()[:2]
+    assert [(job.name, job.arm, job.seed) for job in first] == [("Teddy", "2OP", 0), ("Cones", "2OP", 0)]
+    assert np.all(plan.scenes["Teddy"].pair.shape == np.array([375, 450]))
