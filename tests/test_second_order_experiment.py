@@ -23,9 +23,8 @@ def test_second_order_stereo_in_short(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
     monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "kept"))
     steps = []
-    facts = experiments.load("second_order").run(
-        tmp_path, lambda _, done, total: steps.append((done, total)), quick=True
-    )
+    experiment = experiments.load("second_order")
+    facts = experiment.run(tmp_path, lambda _, done, total: steps.append((done, total)), quick=True)
     facts = json.loads(json.dumps(facts, allow_nan=False))
     page = (tmp_path / "second_order.md").read_text()
     assert "stands in for the scenes" in page
