@@ -5,7 +5,7 @@ from sparsedepth.coding.learn import LearningStep, learn
 from sparsedepth.coding.noise import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.matching import match
-from sparsedepth.restore import believe, denoise, inpaint
+from sparsedepth.restore import Restorer, believe, denoise, inpaint
 from sparsedepth.vocabulary import Belief, DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Match",
     "Origin",
     "Restoration",
+    "Restorer",
     "SparseCode",
     "Stationary",
     "StereoPair",

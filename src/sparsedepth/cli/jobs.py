@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -46,18 +45,25 @@ class RestoringTask:
     """What to do to every map."""
 
     restore: Callable[..., Restoration]
+    wishes: dict[str, Any]
+    """What the function was told, for the record."""
     read: Reading
     output_unit: str | None
     output_scale: float | None
     sensor_variance: str | None
-    about: Mapping[str, str]
-    """How the maps are made, for files that can say it."""
 
     def __post_init__(self) -> None:
         if self.output_unit is not None:
             profile_named(self.output_unit)
         if self.sensor_variance is not None and not os.path.exists(self.sensor_variance):
             raise InputError(f"there is no file {self.sensor_variance}")
+
+    @property
+    def about(self) -> dict[str, str]:
+        """How the maps are made, in words, for files that can say it."""
+        verb = "denoise" if self.wishes.get("correct", True) else "inpaint"
+        settings = {name.replace("_", " "): _words(value) for name, value in self.wishes.items() if name != "correct"}
+        return {"made by": f"sparsedepth {__version__}, {verb}"} | settings
 
     def inputs_of(self, place: Place) -> list[Path]:
         """The files that a map's result is made of."""
@@ -73,12 +79,6 @@ class RestoringTask:
         if self.sensor_variance is None:
             return None
         return file_for(Path(self.sensor_variance), place.name)
-
-
-def about(restore: partial[Restoration]) -> dict[str, str]:
-    """The name and the settings of a restoration, in words."""
-    settings = {name.replace("_", " "): _words(value) for name, value in restore.keywords.items()}
-    return {"made by": f"sparsedepth {__version__}, {restore.func.__name__}"} | settings
 
 
 def _words(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -15,7 +15,7 @@ import typer
 
 import sparsedepth
 from sparsedepth.cli.batch import Outcome, Rate, WritingGate, in_parallel, whole_files_only
-from sparsedepth.cli.jobs import Notes, Place, RestoringTask, Shared, about, attempt
+from sparsedepth.cli.jobs import Notes, Place, RestoringTask, Shared, attempt
 from sparsedepth.cli.journal import Journal
 from sparsedepth.cli.places import (
     Sources,
@@ -30,8 +30,8 @@ from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOpt
 from sparsedepth.cli.terminal import ClusterOption, ForceOption, print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
 from sparsedepth.files.formats import format_of
-from sparsedepth.restore import METHODS, denoise, inpaint
-from sparsedepth.vocabulary import InputError, Restoration
+from sparsedepth.restore import METHODS, Restorer
+from sparsedepth.vocabulary import InputError
 from sparsedepth.workers import cores, in_order
 
 
@@ -112,10 +112,10 @@ def denoise_command(
 
     One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
     """
-    restore = _restorer(denoise, quality, dictionary, method, outward, fill=not no_fill, second_pass=second_pass)
+    wishes = {"quality": str(quality), "outward": outward, "fill": not no_fill, "second_pass": second_pass}
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance, about(restore))
+    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance)
     _run("denoising", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
@@ -143,28 +143,22 @@ def inpaint_command(
     as_json: JsonOption = False,
 ) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
-    restore = _restorer(inpaint, quality, dictionary, method, outward)
+    wishes = {"quality": str(quality), "outward": outward, "correct": False}
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = RestoringTask(restore, reading, output_unit, output_scale, sensor_variance, about(restore))
+    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance)
     _run("inpainting", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
-def _restorer(
-    restore: Callable[..., Restoration],
-    quality: Quality,
-    dictionary: str | None,
-    method: str | None,
-    outward: bool,
-    **wishes: bool,
-) -> partial[Restoration]:
-    """The function with every wish bound; a wish that cannot be met is refused now."""
-    if method is not None and method not in METHODS:
-        raise InputError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")
-    chosen: dict[str, Any] = {} if method is None else {"method": method}
+def _task(
+    wishes: dict[str, Any], dictionary: str | None, method: str | None, reading: Reading, *more: Any
+) -> RestoringTask:
+    """What to do to every map; a wish that cannot be met is refused now."""
+    if method is not None:
+        wishes = {**wishes, "method": method}
     if dictionary is not None:
-        chosen["dictionary"] = dictionary_named(dictionary)
-    return partial(restore, quality=str(quality), outward=outward, **chosen, **wishes)
+        wishes = {**wishes, "dictionary": dictionary_named(dictionary)}
+    return RestoringTask(Restorer(**wishes), wishes, reading, *more)
 
 
 def _places(
@@ -218,7 +212,7 @@ class Run:
 
 def _run(title: str, task: RestoringTask, places: list[Place], run: Run) -> None:
     """Restore every map, say what failed, report, and end with code 1 if anything did."""
-    journal = Journal(Path(run.output), _making(title, task)) if is_folder(run.output) else None
+    journal = Journal(Path(run.output), _making(task)) if is_folder(run.output) else None
     waiting = _waiting(task, places, run, journal)
     _require_new(waiting, run, journal)
     jobs = run.jobs or cores()
@@ -241,15 +235,13 @@ def _run(title: str, task: RestoringTask, places: list[Place], run: Run) -> None
         raise typer.Exit(1)
 
 
-def _making(title: str, task: RestoringTask) -> dict[str, Any]:
+def _making(task: RestoringTask) -> dict[str, Any]:
     """All that decides what becomes of a map, besides its files."""
-    wishes = getattr(task.restore, "keywords", {})
-    dictionary = wishes.get("dictionary")
+    dictionary = task.wishes.get("dictionary")
     atoms = None if dictionary is None else hashlib.sha256(dictionary.atoms.tobytes()).hexdigest()
     return {
-        "work": title,
         "version": sparsedepth.__version__,
-        "wishes": {**wishes, "dictionary": atoms},
+        "wishes": {**task.wishes, "dictionary": atoms},
         "reading": repr(task.read),
         "writing": [task.output_unit, task.output_scale],
     }

@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore import calibrated, paper
-from sparsedepth.restore import outward as rings
+from sparsedepth.restore import paper
 from sparsedepth.restore.door import Part, Work
+from sparsedepth.restore.restorer import METHODS, Restorer, at_least_one, dictionary_of, n_threads
 from sparsedepth.restore.votes import Coding, vote
-from sparsedepth.vocabulary import Belief, Floats, InputError, Origin, Restoration
-from sparsedepth.workers import cores
+from sparsedepth.vocabulary import Belief, Floats, Origin, Restoration
 
-METHODS = {"calibrated": calibrated, "paper": paper}
-"""Name -> module with ``coding(dictionary, quality)`` and ``restorer(work, coding, ...)``."""
+__all__ = ["METHODS", "Restorer", "believe", "denoise", "inpaint"]
 
 
 def believe(
@@ -37,16 +35,16 @@ def believe(
     NaN in ``depth`` is unknown; ``variance`` is what a sensor says of each pixel. Where a pixel is unknown the variance
     is that of its prediction; where no patch knows anything, the mean is NaN and the variance infinite.
     """
-    chosen = _dictionary(dictionary) or Dictionary.builtin("default")
+    chosen = dictionary_of(dictionary) or Dictionary.builtin("default")
     work = Work.of(depth, variance, chosen.patch_shape, invalid)
-    coding = Coding(chosen, noise, sparsity, _at_least_one("stride", stride))
+    coding = Coding(chosen, noise, sparsity, at_least_one("stride", stride))
 
     def believed(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         votes = vote(part.depth, coding, part.variance, window=part.window, threads=threads)
         spread = np.where(np.isfinite(part.depth), votes.noise, paper.predicted_variance(votes))
         return votes.mean, spread, np.where(votes.count > 0, Origin.MEASURED, Origin.REFUSED)
 
-    result = work.do(believed, None, _threads(threads))
+    result = work.do(believed, None, n_threads(threads))
     return Belief(result.depth, result.variance)
 
 
@@ -81,10 +79,10 @@ def denoise(
     >>> int(result.origin[3, 4]), bool(abs(result.depth[3, 4] - depth[2, 4]) < 0.02)
     (2, True)
     """
-    return _restore(
-        depth, variance, dictionary, method, quality, invalid, threads, out, outward,
-        correct=True, fill=fill, second_pass=second_pass,
-    )  # fmt: skip
+    restore = Restorer(
+        dictionary, quality, method=method, fill=fill, outward=outward, second_pass=second_pass, invalid=invalid
+    )
+    return restore(depth, variance=variance, threads=threads, out=out)
 
 
 def inpaint(
@@ -100,55 +98,5 @@ def inpaint(
     out: Restoration | None = None,
 ) -> Restoration:
     """Fill the holes of a depth map and leave what was measured as it is. Arguments are those of `denoise`."""
-    return _restore(
-        depth, variance, dictionary, method, quality, invalid, threads, out, outward,
-        correct=False, fill=True, second_pass=False,
-    )  # fmt: skip
-
-
-def _restore(
-    depth: Any,
-    variance: Any,
-    dictionary: Dictionary | str | None,
-    method: str,
-    quality: str,
-    invalid: float | Sequence[float] | None,
-    threads: int | None,
-    out: Restoration | None,
-    outward: bool,
-    *,
-    correct: bool,
-    fill: bool,
-    second_pass: bool,
-) -> Restoration:
-    if method not in METHODS:
-        raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
-    method = "paper" if quality == "paper" else method
-    coding = METHODS[method].coding(_dictionary(dictionary), quality)
-    work = Work.of(depth, variance, coding.dictionary.patch_shape, invalid)
-    threads = _threads(threads)
-    wishes = {"correct": correct, "fill": fill, "second_pass": second_pass}
-    result = work.do(METHODS[method].restorer(work, coding, **wishes, threads=threads), out, threads)
-    if outward and fill:
-        rings.fill(work, result, coding, threads)
-    return result
-
-
-def _dictionary(dictionary: Dictionary | str | None) -> Dictionary | None:
-    if dictionary is None or isinstance(dictionary, Dictionary):
-        return dictionary
-    if isinstance(dictionary, str):
-        return Dictionary.builtin(dictionary)
-    raise InputError(
-        f"the dictionary is a {type(dictionary).__name__}; give a Dictionary or the name of a built-in one"
-    )
-
-
-def _threads(threads: int | None) -> int:
-    return cores() if threads is None else _at_least_one("threads", threads)
-
-
-def _at_least_one(name: str, count: int) -> int:
-    if count < 1:
-        raise InputError(f"{name} is {count}; it must be at least 1")
-    return count
+    restore = Restorer(dictionary, quality, method=method, correct=False, outward=outward, invalid=invalid)
+    return restore(depth, variance=variance, threads=threads, out=out)

@@ -1,0 +1,90 @@
+"""Restoring one map after the other: whatever does not depend on the map is made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.restore import calibrated, paper
+from sparsedepth.restore import outward as rings
+from sparsedepth.restore.door import Work
+from sparsedepth.vocabulary import InputError, Restoration
+from sparsedepth.workers import cores, in_order
+
+METHODS = {"calibrated": calibrated, "paper": paper}
+"""Name -> module with ``coding(dictionary, quality)`` and ``restorer(work, coding, ...)``."""
+
+
+class Restorer:
+    """Restores maps, one by one or as they come from a camera, with the same wishes for all; those are of `denoise`.
+
+    ``correct=False`` leaves what was measured as it is, as `inpaint` does. A map's result depends on that map alone.
+
+    >>> import numpy as np
+    >>> from sparsedepth import Restorer
+    >>> restorer = Restorer(quality="fast")
+    >>> frames = (np.add.outer(np.zeros(24), np.linspace(1.0, 2.0 + n, 24)) for n in range(3))
+    >>> [float(result.depth.max().round(1)) for result in restorer.each(frames)]
+    [2.0, 3.0, 4.0]
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary | str | None = None,
+        quality: str = "balanced",
+        *,
+        method: str = "calibrated",
+        correct: bool = True,
+        fill: bool = True,
+        outward: bool = False,
+        second_pass: bool = False,
+        invalid: float | Sequence[float] | None = None,
+    ) -> None:
+        if method not in METHODS:
+            raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
+        self._method = "paper" if quality == "paper" else method
+        self._coding = METHODS[self._method].coding(dictionary_of(dictionary), quality)
+        self._wishes = {"correct": correct, "fill": fill, "second_pass": second_pass}
+        self._outward = outward and fill
+        self._invalid = invalid
+
+    def __call__(
+        self, depth: Any, *, variance: Any = None, threads: int | None = None, out: Restoration | None = None
+    ) -> Restoration:
+        """Restore one map; ``variance`` and ``out`` are those of `denoise`."""
+        work = Work.of(depth, variance, self._coding.dictionary.patch_shape, self._invalid)
+        threads = n_threads(threads)
+        restore = METHODS[self._method].restorer(work, self._coding, **self._wishes, threads=threads)
+        result = work.do(restore, out, threads)
+        if self._outward:
+            rings.fill(work, result, self._coding, threads)
+        return result
+
+    def each(self, frames: Iterable[Any], *, threads: int | None = None) -> Iterator[Restoration]:
+        """The results of a stream of maps in their order, several at the same time, each by one thread.
+
+        At most two frames a thread are taken ahead, so that a stream without end needs no more memory than a short one.
+        """
+        return in_order(lambda frame: self(frame, threads=1), frames, n_threads(threads))
+
+
+def dictionary_of(dictionary: Dictionary | str | None) -> Dictionary | None:
+    """A dictionary, or the built-in one of that name."""
+    if dictionary is None or isinstance(dictionary, Dictionary):
+        return dictionary
+    if isinstance(dictionary, str):
+        return Dictionary.builtin(dictionary)
+    raise InputError(
+        f"the dictionary is a {type(dictionary).__name__}; give a Dictionary or the name of a built-in one"
+    )
+
+
+def n_threads(threads: int | None) -> int:
+    return cores() if threads is None else at_least_one("threads", threads)
+
+
+def at_least_one(name: str, count: int) -> int:
+    if count < 1:
+        raise InputError(f"{name} is {count}; it must be at least 1")
+    return count
