@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from sparsedepth import experiments
-from sparsedepth.experiments import stereo
+from sparsedepth.data.middlebury import StereoScene
+from sparsedepth.experiments import _matchers, stereo
 from sparsedepth.stereo import cuts
-from sparsedepth.vocabulary import InputError
+from sparsedepth.vocabulary import InputError, StereoPair
 
 pytestmark = pytest.mark.skipif(
     not any(map(importlib.util.find_spec, cuts.CUTTERS)), reason="no library of maximum flows is installed"
@@ -41,9 +42,11 @@ def test_stereo_in_short(tmp_path):
             assert set(errors) == {stereo.PLAIN, *stereo.FEEDBACK, stereo.FILTERED}
             assert all(0 <= error <= 100 for each in errors.values() for error in each)
         assert np.all(np.array(parts["any"][stereo.BOTH]) >= parts["all"][stereo.BOTH])
-    assert len(facts["verdicts"]) == 3 * len(stereo.DATA)
+    assert (tmp_path / "stereo-match-motorcycle.png").read_bytes().startswith(b"\x89PNG")
+    assert f"| sparsedepth match | {facts['match']['Motorcycle']['all']:.2f} |" in page
+    assert len(facts["verdicts"]) == 3 * len(stereo.DATA) + 2
     assert page.count("**no**") == list(facts["verdicts"].values()).count(False)
-    assert steps == [(1, 2), (2, 2)]
+    assert steps == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.usefixtures("without_data")
@@ -51,6 +54,35 @@ def test_a_whole_run_asks_for_its_data(tmp_path):
     with pytest.raises(InputError, match="SPARSEDEPTH_DATA"):
         stereo.run(tmp_path, lambda *_: None)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("without_data")
+def test_jobs_are_kept_where_a_folder_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path))
+    scene = stereo._quick_plan().scenes[0]
+    made = stereo.Job(scene, "squared", 0, "phi1", 16).done()
+    monkeypatch.setattr(stereo.Job, "_maps", lambda _: {})
+    found = stereo.Job(scene, "squared", 0, "phi1", 16).done()
+    assert list(found) == list(made)
+    for name, disparity in made.items():
+        np.testing.assert_array_equal(found[name], disparity)
+    assert stereo.Job(scene, "squared", 1, "phi1", 16).done() == {}
+
+
+def test_what_is_asked_of_match_is_judged_by_its_numbers():
+    truth = np.tile(np.arange(40.0), (30, 1)) % 7
+    masks = [np.ones(truth.shape, bool)] * 3
+    scene = stereo.Scene("Venus", StereoScene(StereoPair(np.eye(30, 40), np.eye(30, 40), 9), truth, *masks))
+    ours, theirs = truth.copy(), truth.copy()
+    ours[0, :10], theirs[0, :20] = 99, 99
+    sure = np.where(ours > 9, 50.0, 1.0)
+    maps = {_matchers.OURS: ours, _matchers.SMOOTHED: theirs, _matchers.WITH_PRIOR: sure}
+    found = _matchers.verdicts([_matchers.Matched(scene, maps)])
+    assert [holds for holds, _ in found.values()] == [True, True, True]
+    worse = _matchers.verdicts(
+        [_matchers.Matched(scene, maps | {_matchers.OURS: theirs, _matchers.WITH_PRIOR: 1 / sure})]
+    )
+    assert not any(holds for holds, _ in worse.values())
 
 
 @pytest.mark.usefixtures("without_data")
@@ -77,4 +109,5 @@ def test_the_whole_plan_is_the_papers_scene_and_three_more():
     assert [scene.name for scene in plan.scenes] == ["Tsukuba", "Venus", "Teddy", "Cones"]
     assert plan.scenes[0].move == "swap"
     assert plan.scenes[0].rounds == 3
-    assert len(plan.jobs()) == 4 * 2 * stereo.STARTS
+    assert [scene.name for scene in plan.chosen_on] == ["Art", "Books", "Dolls", "Laundry", "Moebius", "Reindeer"]
+    assert len(plan.jobs()) == 4 * 2 * stereo.STARTS + 6 * 2

@@ -13,13 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import sparsedepth
 from sparsedepth.atomic import write_atomically
 from sparsedepth.experiments._contestants import Outcome
-from sparsedepth.vocabulary import DepthMap
+from sparsedepth.vocabulary import DepthMap, Floats
 
 OURS = ("restore", "coding", "patches.py", "dictionary.py", "models/default.safetensors")
 THEIRS = ("baselines",)
@@ -28,6 +30,16 @@ THEIRS = ("baselines",)
 
 def kept(name: str, rooms: Sequence[str], maps: Sequence[DepthMap], make: Callable[[], Outcome]) -> Outcome:
     """The outcome of a contestant on some maps, from the folder if it is there."""
+    held = kept_maps(name, rooms, maps, lambda: _fields(make()))
+    parameter = float(held["parameter"])
+    maps_of = {field: values for field, values in held.items() if field != "parameter"}
+    return Outcome(**maps_of, parameter=None if np.isnan(parameter) else parameter)
+
+
+def kept_maps(
+    name: str, rooms: Sequence[str], maps: Sequence[Floats], make: Callable[[], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Arrays by their names, made of some maps, from the folder if they are there."""
     folder = os.environ.get("SPARSEDEPTH_CACHE")
     if not folder:
         return make()
@@ -37,20 +49,22 @@ def kept(name: str, rooms: Sequence[str], maps: Sequence[DepthMap], make: Callab
     path = Path(folder) / f"{key.hexdigest()}.npz"
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
-            held = {field: found[field] for field in found.files}
+            return {field: found[field] for field in found.files}
     except (OSError, ValueError, zipfile.BadZipFile):
-        outcome = make()
-        _write(path, outcome)
-        return outcome
-    parameter = float(held.pop("parameter"))
-    return Outcome(**held, parameter=None if np.isnan(parameter) else parameter)
+        made = make()
+        _write(path, made)
+        return made
 
 
-def _write(path: Path, outcome: Outcome) -> None:
+def _fields(outcome: Outcome) -> dict[str, NDArray[Any]]:
     fields = {"depth": outcome.depth, "variance": outcome.variance, "origin": outcome.origin}
+    parameter = np.array(np.nan if outcome.parameter is None else outcome.parameter)
+    return {"parameter": parameter} | {name: values for name, values in fields.items() if values is not None}
+
+
+def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     content = io.BytesIO()
-    parameter = np.nan if outcome.parameter is None else outcome.parameter
-    np.savez(content, parameter=parameter, **{n: values for n, values in fields.items() if values is not None})
+    np.savez(content, **arrays)  # type: ignore[arg-type]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.getvalue())
 

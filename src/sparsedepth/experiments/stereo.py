@@ -2,117 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparsedepth.baselines import median
-from sparsedepth.data.middlebury import StereoScene, benchmark_pair
-from sparsedepth.experiments import Progress
-from sparsedepth.experiments._contestants import threads
-from sparsedepth.experiments._scenes import (
-    PARTS,
-    SPARSITY,
-    STRIDE,
-    SURE,
-    WINDOW,
-    believe_median,
-    believing,
-    changed,
-    known,
-    small_scene,
+from sparsedepth.data.middlebury import benchmark_pair, scene_names, stereo_pair
+from sparsedepth.experiments import Progress, _matchers
+from sparsedepth.experiments._arms import (
+    AGAIN,
+    BOTH,
+    BY_MEDIAN,
+    DATA,
+    FEEDBACK,
+    FILTERED,
+    PLAIN,
+    PRIOR,
+    WEIGHTS,
+    Job,
+    Scene,
 )
+from sparsedepth.experiments._contestants import threads
+from sparsedepth.experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.pages import table, write_made_part
 from sparsedepth.pictures import Panel, save_panels
-from sparsedepth.stereo.costs import Cost, birchfield_tomasi, squared
-from sparsedepth.stereo.prior import NONE, Feedback
-from sparsedepth.stereo.solvers import graph_cut
-from sparsedepth.stereo.twolayer import PAPER, two_layer
-from sparsedepth.vocabulary import DepthMap, StereoPair
+from sparsedepth.stereo.twolayer import PAPER
+from sparsedepth.vocabulary import DepthMap
 from sparsedepth.workers import in_order
 
-DATA: Mapping[str, Cost] = {"squared": squared, "Birchfield-Tomasi": birchfield_tomasi}
 STARTS = 4
-PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, BY_MEDIAN, FILTERED = (
-    "GC",
-    "GC, again",
-    "GC + ns-SC, weights only",
-    "GC + ns-SC, prior only",
-    "GC + ns-SC",
-    "GC + median",
-    "median of GC",
-)
-FEEDBACK = {
-    AGAIN: NONE,
-    WEIGHTS: Feedback(prior=0.0),
-    PRIOR: Feedback(least_weight=1.0),
-    BOTH: Feedback(),
-    BY_MEDIAN: Feedback(),
-}
 PAPER_ERRORS = {PLAIN: 9.58, BOTH: 9.21}
 """Percent of bad pixels in the paper's Fig. 8."""
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """Views with their truth, and how graph cuts go about them."""
-
-    name: str
-    truth: StereoScene
-    move: str = "swap"
-    cycles: int = 6
-    """Over all moves, at most: in the first run, and in every round of every arm."""
-    rounds: int = 1
-
-    def known(self, part: str) -> DepthMap:
-        """The true disparities of a part, NaN elsewhere."""
-        return known(self.truth, part)
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One scene and data term from one start: the plain map, then every arm from that map with equal effort."""
-
-    scene: Scene
-    data: str
-    start: int
-    dictionary: str
-    stride: int
-
-    def done(self) -> dict[str, DepthMap]:
-        pair = self.scene.truth.pair.grey()
-        cost = DATA[self.data](pair)
-        solve = partial(graph_cut.solve, move=self.scene.move, cycles=self.scene.cycles)
-        plain = solve(cost, pair, _start(pair, self.start), np.random.default_rng([self.start, 0]))
-        by_dictionary = believing(self.dictionary, self.stride)
-        maps = {PLAIN: plain}
-        for name, feedback in FEEDBACK.items():
-            top = by_dictionary if name in (WEIGHTS, PRIOR, BOTH) else believe_median
-            rng = np.random.default_rng([self.start, 1])
-            rounds = two_layer(pair, cost, solve, top, rng, rounds=self.scene.rounds, feedback=feedback, first=plain)
-            maps[name] = list(rounds)[-1].disparity
-        return {**maps, FILTERED: median(plain, WINDOW)}
-
-
-@dataclass(frozen=True, eq=False)
 class Plan:
     scenes: Sequence[Scene]
+    """To be judged on."""
     starts: int = STARTS
     dictionary: str = PAPER.dictionary
     stride: int = STRIDE
+    chosen_on: Sequence[Scene] = ()
+    """Those that settings were chosen on, from one start."""
     note: str = ""
 
     def jobs(self) -> list[Job]:
+        starts = [*((s, self.starts) for s in self.scenes), *((s, 1) for s in self.chosen_on)]
         return [
             Job(scene, data, start, self.dictionary, self.stride)
-            for scene in self.scenes
+            for scene, n_starts in starts
             for data in DATA
-            for start in range(self.starts)
+            for start in range(n_starts)
         ]
 
 
@@ -146,49 +89,60 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     """Match every scene from every start with every arm; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
     jobs, results = plan.jobs(), Results()
+    scenes = [*plan.scenes, *plan.chosen_on]
+    total = len(jobs) + len(scenes)
     for done, (job, maps) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
-        progress(f"{job.scene.name}, {job.data}, start {job.start + 1}", done + 1, len(jobs))
+        progress(f"{job.scene.name}, {job.data}, start {job.start + 1}", done + 1, total)
         results.add(job, maps)
+    matched = []
+    for done, scene in enumerate(scenes, len(jobs)):
+        matched.append(_matchers.matched(scene))
+        progress(f"{scene.name}, beside OpenCV", done + 1, total)
+    test, chosen_on = matched[: len(plan.scenes)], matched[len(plan.scenes) :]
+    verdicts = _verdicts(plan, results) | _matchers.verdicts(test)
     output.mkdir(parents=True, exist_ok=True)
-    for scene in plan.scenes:
-        for data in DATA:
-            _draw(scene, data, results.shown[scene.name, data], output / _picture(scene.name, data))
-    verdicts = _verdicts(plan, results)
+    _draw_all(plan, results, test, output)
     parts = [
         plan.note,
+        "## What was hoped for, and what is so",
+        table(["", "", ""], [[what, "yes" if holds else "**no**", how] for what, (holds, how) in verdicts.items()]),
+        *_matchers.told(test, chosen_on),
+        "## Graph cuts and the sparse prior",
         _told(plan),
         *_beside_the_paper(plan, results),
         *(part for data in DATA for part in _tables(data, plan, results)),
-        "## What was hoped for, and what is so",
-        table(["", "", ""], [[what, "yes" if holds else "**no**", how] for what, (holds, how) in verdicts.items()]),
         *_pictures(plan),
     ]
     command = "sparsedepth reproduce stereo" + " --quick" * quick
-    write_made_part(output / "stereo.md", "Stereo: graph cuts and the sparse prior", command, [p for p in parts if p])
+    write_made_part(output / "stereo.md", "Stereo", command, [p for p in parts if p])
     return {
         "note": plan.note,
         "bad": results.bad,
+        "match": {m.scene.name: {part: m.bad(_matchers.OURS, part) for part in PARTS} for m in test},
         "verdicts": {what: holds for what, (holds, _) in verdicts.items()},
     }
+
+
+def _draw_all(plan: Plan, results: Results, test: Sequence[_matchers.Matched], output: Path) -> None:
+    for scene in plan.scenes:
+        for data in DATA:
+            _draw(scene, data, results.shown[scene.name, data], output / _picture(scene.name, data))
+    for each in test:
+        _matchers.draw(each, output / _matchers.picture(each.scene.name))
 
 
 def _plan() -> Plan:
     """Swaps as in the paper where labels are few; where they are 60, expansions take a third of the time."""
     few = [Scene(n, benchmark_pair(n), rounds=r) for n, r in (("Tsukuba", PAPER.rounds), ("Venus", 1))]
-    return Plan([*few, *(Scene(n, benchmark_pair(n), "expansion", 2) for n in ("Teddy", "Cones"))])
+    many = [Scene(n, benchmark_pair(n), "expansion", 2) for n in ("Teddy", "Cones")]
+    chosen_on = [Scene(n, stereo_pair(2005, n), "expansion", 2) for n in scene_names(2005)]
+    return Plan([*few, *many], chosen_on=chosen_on)
 
 
 def _quick_plan() -> Plan:
     """A small part of a scene that needs no data sets; those of the whole run are seen in the whole run only."""
     note = "A quick run: a small part of Motorcycle stands in for the scenes."
-    return Plan([Scene("Motorcycle", small_scene(), "expansion", cycles=2)], 1, "phi1", 8, note)
-
-
-def _start(pair: StereoPair, number: int) -> DepthMap:
-    """Zeros first, then random labels."""
-    if number == 0:
-        return np.zeros(pair.shape, np.float32)
-    return np.random.default_rng(number).integers(0, pair.max_disparity + 1, pair.shape).astype(np.float32)
+    return Plan([Scene("Motorcycle", small_scene(), "expansion", cycles=2)], 1, "phi1", 8, note=note)
 
 
 def _told(plan: Plan) -> str:
@@ -241,7 +195,22 @@ def _tables(data: str, plan: Plan, results: Results) -> list[str]:
         f'Gain over the same start\'s plain map, points of "all": mean [least, most]; of `{PLAIN}` the error itself, '
         "± its standard deviation over starts.",
         table(["", *names], [plain, *gains]),
+        *_where_chosen(data, plan, results),
     ]
+
+
+def _where_chosen(data: str, plan: Plan, results: Results) -> list[str]:
+    """The same on the scenes that settings were chosen on."""
+    names = [scene.name for scene in plan.chosen_on]
+    if not names:
+        return []
+    rows = []
+    for arm in (PLAIN, *FEEDBACK, FILTERED):
+        seen = [results.mean(name, data, "nonocc", arm) for name in names]
+        means = [np.mean([results.mean(name, data, part, arm) for name in names]) for part in PARTS]
+        rows.append([arm, *(f"{error:.2f}" for error in (*means, *seen))])
+    head = ["", *(f"mean {part}" for part in PARTS), *(f"{name} nonocc" for name in names)]
+    return ["Middlebury 2005, on which settings were chosen, from one start:", table(head, rows)]
 
 
 def _spread(gains: Sequence[float]) -> str:
@@ -270,10 +239,11 @@ def _verdicts(plan: Plan, results: Results) -> dict[str, tuple[bool, str]]:
         )
         gain = gains[names[0]][0]
         found[f"{data}: on {names[0]} by the paper's 0.37"] = (gain >= 0.37, f"{gain:+.2f}")
-        rivals = [float(np.mean(results.gains(name, data, "nonocc", BOTH, BY_MEDIAN))) for name in names]
-        found[f"{data}: the dictionary beats the median as top layer, nonocc, mean of scenes"] = (
+        everywhere = [*names, *(scene.name for scene in plan.chosen_on)]
+        rivals = [float(np.mean(results.gains(name, data, "nonocc", BOTH, BY_MEDIAN))) for name in everywhere]
+        found[f"{data}: the dictionary beats the median as top layer, nonocc, mean of all scenes"] = (
             float(np.mean(rivals)) > 0,
-            f"{np.mean(rivals):+.2f} ({', '.join(f'{n} {r:+.2f}' for n, r in zip(names, rivals, strict=True))})",
+            f"{np.mean(rivals):+.2f} ({', '.join(f'{n} {r:+.2f}' for n, r in zip(everywhere, rivals, strict=True))})",
         )
     return found
 
@@ -307,5 +277,10 @@ def _changed(name: str, maps: dict[str, DepthMap], truth: DepthMap) -> Panel:
 
 
 def _pictures(plan: Plan) -> list[str]:
-    shown = [(scene.name, data) for scene in plan.scenes for data in DATA]
-    return [f"## {name}, {data} data, the first start\n\n![{name}]({_picture(name, data)})" for name, data in shown]
+    parts = []
+    for name in (scene.name for scene in plan.scenes):
+        shown = [f"![{name}]({_picture(name, data)})" for data in DATA]
+        titles = [f"Graph cuts, {data} data, the first start:" for data in DATA]
+        parts += [f"## {name}", f"![{name}]({_matchers.picture(name)})"]
+        parts += [part for both in zip(titles, shown, strict=True) for part in both]
+    return parts
