@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import signal
 import time
 
 import httpx
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from running_service import command_line, depth_file, scene
+from running_service import depth_file, scene
 from sparsedepth import denoise
 from sparsedepth.files import read, read_array
 from sparsedepth.serve.app import make_app
@@ -213,11 +212,3 @@ def test_other_machines_need_a_token(command):
     ended = command("serve", "--host", "0.0.0.0", "--port", "0")
     assert ended.code == 2
     assert "--token" in ended.err
-
-
-def test_the_command_serves_until_it_is_stopped():
-    with command_line("--token", "sesame") as (process, url):
-        assert httpx.get(f"{url}/healthz").json()["status"] == "ok"
-        assert httpx.get(f"{url}/v1/about").status_code == 401
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130

@@ -156,7 +156,7 @@ async function run() {
 }
 
 async function follow(mine) {
-  for (let pause = 60; mine.id === job?.id; pause = Math.min(pause * 1.2, 500)) {
+  for (const began = performance.now(); mine.id === job?.id; ) {
     const told = await (await ask(mine.links.self)).json();
     if (told.state === "failed") throw new Error(told.error);
     if (told.state === "done") {
@@ -171,6 +171,7 @@ async function follow(mine) {
       const share = about ? Math.min(told.seconds / about, 0.97) : null;
       say(`${capital(told.stage)}: ${told.seconds.toFixed(1)} s${about ? ` of about ${about.toFixed(1)} s` : ""}`, share);
     }
+    const pause = performance.now() - began < 5000 ? 80 : 400;
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
