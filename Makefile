@@ -42,6 +42,7 @@ check: lint types test
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/learning.py
+	$(BIN)/python benchmarks/serving.py
 
 # Coverage-guided fuzzing of every reader, ten minutes each; `make fuzz MINUTES=1` for a short look.
 MINUTES ?= 10
