@@ -17,7 +17,7 @@ Lengths are in deviations of the map. docs/decisions.md says what each choice is
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -45,6 +45,8 @@ STRIDES = {"best": 1, "balanced": 2, "fast": 5}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
 ROUNDS = {"best": 48, "balanced": 40, "fast": 24}
 """Iterations of the coding: more change nothing that can be measured."""
+LOOK_CLEAN = 0.95
+"""The share of the pixels kept as they are that nothing speaks against."""
 
 
 def coding(dictionary: Dictionary | None, quality: str) -> Coding:
@@ -87,6 +89,8 @@ class Detector:
     """The squared error of a noisy pixel, by what is expected of it."""
     smoother: dense.Smoother | None
     """If there is noise at every pixel."""
+    shared: float = 0.0
+    """The least variance: what is to be expected of the many pixels that nothing speaks against, taken together."""
 
     def correct(self, part: Part, evidence: Evidence, threads: int) -> Corrected:
         known = np.isfinite(part.depth)
@@ -107,8 +111,16 @@ class Detector:
 
     def expected_error(self, evidence: Evidence, weight: Floats) -> Floats:
         """The squared error to expect at a known pixel: a clean one has lost what was taken from it."""
-        chance = self.chance(evidence.score)
-        return chance * self.left(_misjudged(evidence, weight)) + (1 - chance) * np.square(weight * evidence.residual)
+        chance = np.where(evidence.score > self.weighing.limit, 1.0, self.chance(evidence.score))
+        lost = np.square(weight * evidence.residual)
+        return np.maximum(chance * self.left(_misjudged(evidence, weight)) + (1 - chance) * lost, self.shared)
+
+    def sharing(self, evidence: Evidence, known: NDArray[np.bool_]) -> Detector:
+        """The errors of pixels that look clean are too few to tell such pixels apart: they share their mean."""
+        weight = self.weighing(evidence.score)
+        expected = np.sort(self.expected_error(evidence, weight)[known & (weight <= 0.5)])
+        some = expected[: int(np.ceil(LOOK_CLEAN * len(expected)))]
+        return replace(self, shared=float(some.mean()) if len(some) else 0.0)
 
 
 def _misjudged(told: Evidence, weight: Floats) -> Floats:
@@ -128,20 +140,19 @@ def _detector(
     known = np.isfinite(sample.depth)
     rehearsal, rehearsed = _rehearse(sample, evidence, known, coding, quantum, threads)
     weighing = weigh(evidence, known, rehearsal, rehearsed)
-    share = weighing.share
     if not correct:
-        weighing = Weighing.of_nothing(share)
+        weighing = Weighing.of_nothing(weighing.share, weighing.limit)
     # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
     true = rehearsal.sample(np.where(known, weighing(evidence.score), 1.0)) < 0.5
     added = (rehearsal.noise != 0) & true
     theirs = weighing(rehearsed.score)
     error = np.square(rehearsal.noise - theirs * rehearsed.residual)[added]
     left = Levels.of_means(_misjudged(rehearsed, theirs)[added], error)
-    chance = Levels.of_shares(rehearsed.score[added], evidence.score[known], share)
+    chance = Levels.of_shares(rehearsed.score[added], evidence.score[known], weighing.share)
     deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
     everywhere = deviation > dense.LEAST
     smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
-    return Detector(quantum, weighing, chance, left, smoother), rehearsal
+    return Detector(quantum, weighing, chance, left, smoother).sharing(evidence, known), rehearsal
 
 
 def _rehearse(

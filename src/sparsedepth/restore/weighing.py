@@ -31,11 +31,13 @@ class Weighing:
     mixture: Vector
     share: float
     """Of the pixels that are noisy."""
+    limit: float
+    """The score beyond which hardly any others are found."""
 
     @classmethod
-    def of_nothing(cls, share: float) -> Weighing:
+    def of_nothing(cls, share: float, limit: float) -> Weighing:
         """Measured values stay as they are."""
-        return cls(np.zeros(len(THRESHOLDS)), share)
+        return cls(np.zeros(len(THRESHOLDS)), share, limit)
 
     def __call__(self, score: Floats) -> Floats:
         weight = np.zeros(score.shape)
@@ -56,7 +58,7 @@ def weigh(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, re
     added = rehearsal.noise != 0
     share, limit = noisy_share(evidence.score[known], rehearsed.score[added])
     if share * known.sum() < LEAST_COUNT:
-        return Weighing.of_nothing(share)
+        return Weighing.of_nothing(share, limit)
 
     def taken(told: Evidence, where: NDArray[np.bool_]) -> Floats:
         score, residual = told.score[where].astype(np.float32), told.residual[where].astype(np.float32)
@@ -70,7 +72,7 @@ def weigh(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, re
         present = np.square(evidence.residual[known][beyond]).sum() / known.sum()
         foretold = share * np.square(rehearsal.noise[added][rehearsed_beyond]).sum() / added.sum()
         gain *= max(present / max(foretold, 1e-12), 1)
-    return Weighing(_least_on_simplex(curvature, gain), share)
+    return Weighing(_least_on_simplex(curvature, gain), share, limit)
 
 
 def noisy_share(scores: Vector, rehearsed: Vector) -> tuple[float, float]:
