@@ -103,7 +103,9 @@ class Detector:
         if part.variance is not None:
             variance = np.maximum(variance, np.square(1 - weight) * np.where(known, part.variance, 0))
         elif self.smoother is not None:
-            noisy &= np.abs(evidence.residual) > dense.OUTLIER * self.smoother.deviation
+            noisy &= np.abs(evidence.residual) > dense.OUTLIER * dense.local_deviation(
+                part.depth, self.smoother.deviation
+            )
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
             value = np.where(known, smoothed, np.nan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.ndimage import map_coordinates, percentile_filter
 
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.restore.door import Window
@@ -21,6 +22,13 @@ OUTLIER = 4.0
 """Deviations of the noise beyond which a pixel is no mere noise."""
 BLOCK, QUANTILE = 6, 0.25
 """Where the noise is measured: a quantile of the differences in blocks of this side."""
+FLATTEST = 20
+"""The percentile of the blocks, from the flattest, that is taken for noise alone."""
+ABOUT = 13
+"""Blocks a side among which the flattest are sought, where noise differs from place to place."""
+LEAST_PART = 0.3
+"""Of the deviation of the whole map, below which no place is believed to be."""
+ROUNDS = 24
 GAUSSIAN = 0.262
 """That quantile, in the flattest fifth of the blocks, for Gaussian noise of deviation one."""
 AGAIN = 0.3
@@ -33,21 +41,39 @@ def noise_deviation(depth: DepthMap) -> float:
     Differences across both axes cancel planes and straight edges; texture is not everywhere, noise is. A low quantile
     of them in each block of the map does not see outliers, of which even many leave some differences untouched.
     """
+    blocks = _in_blocks(depth)
+    known = blocks[np.isfinite(blocks)]
+    return float(np.percentile(known, FLATTEST) / GAUSSIAN) if len(known) >= 4 else 0.0
+
+
+def local_deviation(depth: DepthMap, deviation: float) -> DepthMap:
+    """The same about each pixel, where it is not the same everywhere; at least a part of that of the whole map."""
+    blocks = _in_blocks(depth)
+    filled = np.where(np.isfinite(blocks), blocks, deviation * GAUSSIAN)
+    around = percentile_filter(filled, FLATTEST, size=ABOUT, mode="reflect") / GAUSSIAN
+    rows, columns = ((np.arange(side) - BLOCK / 2) / BLOCK for side in depth.shape)
+    places = np.stack(np.meshgrid(rows, columns, indexing="ij"))
+    local = map_coordinates(around, places, order=1, mode="nearest")
+    return np.maximum(local, LEAST_PART * deviation).astype(np.float32)
+
+
+def _in_blocks(depth: DepthMap) -> Floats:
+    """A low quantile of the crossed differences in each block, NaN where little is known."""
     crossed = np.abs(depth[1:, 1:] - depth[1:, :-1] - depth[:-1, 1:] + depth[:-1, :-1]) / 2
-    rows, columns = (side // BLOCK for side in crossed.shape)
-    blocks = crossed[: rows * BLOCK, : columns * BLOCK].reshape(rows, BLOCK, columns, BLOCK)
-    blocks = blocks.transpose(0, 2, 1, 3).reshape(-1, BLOCK * BLOCK)
-    blocks = np.sort(blocks[np.isfinite(blocks).mean(axis=1) > 0.5], axis=1)
-    if len(blocks) < 4:
-        return 0.0
-    known = np.isfinite(blocks).sum(axis=1)
-    low = blocks[np.arange(len(blocks)), (QUANTILE * known).astype(int)]
-    return float(np.percentile(low, 20) / GAUSSIAN)
+    rows, columns = (max(side // BLOCK, 1) for side in crossed.shape)
+    crossed = crossed[: rows * BLOCK, : columns * BLOCK]
+    if crossed.size < rows * columns * BLOCK**2:
+        return np.full((rows, columns), np.nan)
+    blocks = crossed.reshape(rows, BLOCK, columns, BLOCK).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
+    known = np.isfinite(blocks).sum(axis=2)
+    at = (QUANTILE * known).astype(int)[..., None]
+    low = np.take_along_axis(np.sort(blocks, axis=2), at, axis=2)[..., 0]
+    return np.where(known > BLOCK**2 / 2, low, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class Smoother:
-    """Smooths what a window shows of a map whose noise has one deviation everywhere."""
+    """Smooths what a window shows of a map with noise at every pixel."""
 
     deviation: float
     coding: Coding
@@ -56,10 +82,11 @@ class Smoother:
 
     def __call__(self, depth: DepthMap, window: Window, threads: int) -> tuple[Floats, Floats]:
         """The coded value of each pixel, coded again as what is left is small, and its variance."""
+        coding = replace(self.coding, noise=Stationary(1.0), sparsity=SPARSITY, max_rounds=ROUNDS, refit=True)
+        local = local_deviation(depth, self.deviation)
         disagreement: Floats = np.zeros(depth.shape)
-        for deviation in (self.deviation, AGAIN * self.deviation):
-            coarse = replace(self.coding, noise=Stationary(1.0), sparsity=SPARSITY, unit=deviation, refit=True)
-            votes = vote(depth, coarse, window=window, threads=threads)
+        for part in (1, AGAIN):
+            votes = vote(depth, coding, units=part * local, window=window, threads=threads)
             disagreement = disagreement + votes.spread
             depth = votes.mean.astype(np.float32)
         return depth, disagreement if self.variance is None else self.variance(disagreement)
@@ -70,7 +97,9 @@ class Smoother:
         def errors(index: int) -> tuple[Vector, Vector]:
             window = Window.on_all((parts.shape[1], parts.shape[2]))
             smooth, _ = self(parts[index], window, 1)
-            noise = self.deviation * np.random.default_rng(index).standard_normal(smooth.shape)
+            noise = local_deviation(parts[index], self.deviation) * np.random.default_rng(index).standard_normal(
+                smooth.shape
+            )
             again, told = self((smooth + noise).astype(np.float32), window, 1)
             known = np.isfinite(again)
             return told[known], np.square(again - smooth)[known]

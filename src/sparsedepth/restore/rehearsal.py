@@ -132,10 +132,11 @@ class Levels:
 
     @classmethod
     def of_means(cls, told: Vector, taught: Vector) -> Levels:
-        """The mean of what is taught as a function of what is told."""
+        """The mean of what is taught as a function of what is told, as if one more had been seen everywhere."""
         edges = _edges(told)
         count, total = (np.histogram(told, edges, weights=w)[0] for w in (None, taught))
-        return cls(_centres(told, edges), rising(total / np.maximum(count, 1), count))
+        usual = taught.mean() if len(taught) else 0.0
+        return cls(_centres(told, edges), rising((total + usual) / (count + 1), count))
 
     @classmethod
     def of_shares(cls, noisy: Vector, all_of_them: Vector, share: float) -> Levels:

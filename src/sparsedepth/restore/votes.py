@@ -19,7 +19,7 @@ from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import Normalised, add_tiles, normalise
 from sparsedepth.restore.door import Window
-from sparsedepth.vocabulary import DepthMap, Floats
+from sparsedepth.vocabulary import DepthMap, Floats, Vector
 from sparsedepth.workers import in_order
 
 BAND = 2048
@@ -103,12 +103,14 @@ def vote(
     variance: DepthMap | None = None,
     *,
     only: NDArray[np.bool_] | None = None,
+    units: DepthMap | None = None,
     window: Window | None = None,
     threads: int = 1,
 ) -> Votes:
     """Code every patch of a map of about unit variance, or those that touch the pixels of ``only``.
 
-    ``variance`` is a sensor's own, for each pixel. ``window`` says of which part of a larger map this is.
+    ``variance`` is a sensor's own, for each pixel. ``units`` are what patches are divided by, where that is not the
+    same for all. ``window`` says of which part of a larger map this is.
     """
     shape = (depth.shape[0], depth.shape[1])
     height = coding.dictionary.patch_shape[0]
@@ -118,9 +120,8 @@ def vote(
     def tally(band: slice) -> tuple[NDArray[np.intp], Floats]:
         mine = tops[band]
         rows = slice(mine[0], mine[-1] + height)
-        given = None if variance is None else variance[rows]
-        wanted = None if only is None else only[rows]
-        return mine, _tally(depth[rows], given, wanted, coding, mine - mine[0], lefts)
+        given, wanted, divided = (None if told is None else told[rows] for told in (variance, only, units))
+        return mine, _tally(depth[rows], given, wanted, divided, coding, mine - mine[0], lefts)
 
     for mine, part in in_order(tally, _bands(len(tops), len(lefts)), threads):
         sums[:, mine[0] : mine[-1] + height] += part
@@ -137,6 +138,7 @@ def _tally(
     depth: DepthMap,
     variance: DepthMap | None,
     only: NDArray[np.bool_] | None,
+    units: DepthMap | None,
     coding: Coding,
     tops: NDArray[np.intp],
     lefts: NDArray[np.intp],
@@ -155,7 +157,10 @@ def _tally(
     voting = np.flatnonzero(voting if only is None else voting & cut(only).any(axis=1))
     patches, share = patches[voting], share[voting]
     given = None if variance is None else cut(variance)[voting]
-    unit = normalise(patches, SOFTENING, given) if coding.unit is None else _levelled(patches, coding.unit)
+    if units is not None:
+        unit = _levelled(patches, np.median(cut(units)[voting], axis=1))
+    else:
+        unit = normalise(patches, SOFTENING, given) if coding.unit is None else _levelled(patches, coding.unit)
     scale = unit.scale[:, None]
     noise = coding.noise if given is None else coding.noise.plus(given / scale**2)
     code = infer(
@@ -208,14 +213,15 @@ def refitted(patches: Floats, atoms: Floats, codes: Floats) -> tuple[Floats, NDA
     return again, np.maximum(used.sum(axis=1), 1)
 
 
-def _levelled(patches: Floats, unit: float) -> Normalised:
+def _levelled(patches: Floats, unit: float | Vector) -> Normalised:
     """Patches without their median, in a given unit."""
+    unit = np.broadcast_to(np.asarray(unit, np.float64), len(patches))
     whole = np.isfinite(patches).all(axis=1)
     centre = np.empty(len(patches))
     centre[whole] = np.median(patches[whole], axis=1)
     centre[~whole] = np.nanmedian(patches[~whole], axis=1)
-    levelled = ((patches - centre[:, None]) / unit).astype(patches.dtype)
-    return Normalised(levelled, centre, np.full(len(patches), unit), np.full(len(patches), unit))
+    levelled = ((patches - centre[:, None]) / unit[:, None]).astype(patches.dtype)
+    return Normalised(levelled, centre, unit, unit)
 
 
 def _averages(sums: Floats, known: NDArray[np.bool_]) -> Votes:
