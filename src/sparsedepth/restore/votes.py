@@ -120,7 +120,8 @@ def vote(
     def tally(band: slice) -> tuple[NDArray[np.intp], Floats]:
         mine = tops[band]
         rows = slice(mine[0], mine[-1] + height)
-        given, wanted, divided = (None if told is None else told[rows] for told in (variance, only, units))
+        given, divided = (None if told is None else told[rows] for told in (variance, units))
+        wanted = None if only is None else only[rows]
         return mine, _tally(depth[rows], given, wanted, divided, coding, mine - mine[0], lefts)
 
     for mine, part in in_order(tally, _bands(len(tops), len(lefts)), threads):
