@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint types check bench fuzz reproduce models clean
+.PHONY: install demo test lint types check bench fuzz reproduce models docs readme clean
 
 install: $(VENV)/.installed
 
@@ -24,6 +24,18 @@ $(VENV)/.fuzz: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+# The README's numbers, from the pages of results.
+readme: install docs/restored.png
+	$(BIN)/python docs/_readme.py
+
 demo: install
 	$(BIN)/sparsedepth demo -o demo --force
 
@@ -43,6 +55,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/serving.py
+	$(BIN)/python benchmarks/holes.py
 
 # Coverage-guided fuzzing of every reader, ten minutes each; `make fuzz MINUTES=1` for a short look.
 MINUTES ?= 10
@@ -64,5 +77,10 @@ models: install
 	learn default --patch 8 --atoms 256 --every 2 --every 3 --every 4 && \
 	learn phi1_32 --steps 500 --initial 1 --patch 32 --atoms 1024
 
+# The picture of the README and of the first page.
+docs/restored.png: examples/plot_restore.py | $(VENV)/.installed
+	cd docs && ../$(BIN)/python ../examples/plot_restore.py
+	mv docs/example-output/restored.png $@ && rm -r docs/example-output
+
 clean:
-	rm -rf $(VENV) demo dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo docs/_build docs/auto_examples docs/commands.md dist .pytest_cache .ruff_cache .hypothesis

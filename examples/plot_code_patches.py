@@ -1,4 +1,6 @@
-"""Which pixels of a depth map can be trusted?
+"""
+Which pixels of a depth map can be trusted?
+===========================================
 
 A depth map has a few wrong pixels and says nothing about which. Sparse coding with inferred variances explains each
 patch by edges and slants; what cannot be explained is noise, and each pixel's variance says how much.

@@ -1,7 +1,10 @@
-"""Learn a dictionary from your own maps, watch it improve, and stop when you like.
+"""
+Learn a dictionary from your own maps
+=====================================
 
-`learn` is an iterator: each step gives the atoms so far, the energy of its batch and, now and then, that of held-out
-patches. Here the maps are the two halves of one real disparity map: one to learn from, one held out.
+Watch it improve, and stop when you like. `learn` is an iterator: each step gives the atoms so far, the energy of its
+batch and, now and then, that of held-out patches. Here the maps are the two halves of one real disparity map: one to
+learn from, one held out.
 """
 
 from pathlib import Path

@@ -45,7 +45,7 @@ def energy(
     sparsity: float | Vector = 1.0,
     noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
 ) -> Vector:
-    """Eq. 6 of each patch: sum of log variance + squared residual / (2 variance), plus sparsity |codes|_1.
+    """Eq. 6 of each patch: sum of log variance + squared residual / (2 variance), plus ``sparsity |codes|``.
 
     Pixels that are NaN or whose variance is infinite take no part. float64, whatever comes in. The sparsity may have
     one value for each atom; a noise model with another prior puts its own cost in place of the logarithms.
@@ -119,7 +119,7 @@ def weighted_lasso(
     threads: int | None = None,
     block: int = 1024,
 ) -> Codes:
-    """The codes (n, atoms) that minimise sum of squared residual / (2 variance) + sparsity |codes|_1, variances fixed.
+    """Codes (n, atoms) that minimise sum of squared residual / (2 variance) + ``sparsity |codes|``, variances fixed.
 
     The variance has one value for each pixel (n, pixels), for each column (pixels,), or one for all; infinite or NaN
     pixels take no part. A patch is done when its duality gap, an upper bound of how far its objective is from the

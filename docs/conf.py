@@ -1,0 +1,71 @@
+"""How the documentation is built: `make docs`. Nothing is fetched; warnings are errors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import sparsedepth
+from sparsedepth.cli import app as commands
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+project = "sparsedepth"
+author = copyright = "The sparsedepth developers"
+release = version = sparsedepth.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
+exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/sg_execution_times.rst"]
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_type_aliases = {name: name for name in ("DepthMap", "Patches", "Codes", "Vector", "Floats", "UnaryCost")}
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 80
+numpydoc_show_class_members = False
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header", "config.cache"]
+html_theme = "alabaster"
+html_theme_options = {"page_width": "1180px", "body_max_width": "860px", "font_family": "system-ui, sans-serif"}
+html_title = f"sparsedepth {release}"
+html_show_sourcelink = False
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "image_scrapers": ("_drawn.scrape",),
+    "reset_modules": (),
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+    "within_subsection_order": "FileNameSortKey",
+}
+
+
+def write_commands(path: Path) -> None:
+    """The page of commands, from what they say of themselves."""
+    lines = ["# Commands", "", "`sparsedepth COMMAND --help` says the same.", ""]
+    group: Any = typer.main.get_command(commands)
+    for name, command in group.commands.items():
+        lines += [f"## {name}", "", *(line.strip() for line in (command.help or "").splitlines()), ""]
+        lines += [*(_told(option) for option in command.params if option.name != "help"), ""]
+    text = "\n".join(lines)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def _told(option: Any) -> str:
+    is_option = option.param_type_name == "option"
+    called = ", ".join(f"`{word}`" for word in option.opts) if is_option else f"`{option.name.upper()}`"
+    return f"* {called}{' (needed)' if option.required else ''}: {option.help or ''}"
+
+
+write_commands(HERE / "commands.md")
