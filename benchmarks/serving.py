@@ -156,8 +156,8 @@ async def _client(client: httpx.AsyncClient, load: Load, upload: bytes, end: flo
             load.failures.append(repr(error))
 
 
-def first_pictures(url: str, upload: Path, times: int) -> list[tuple[float, float]]:
-    """Seconds from the choice of a file to the picture of the input, and to that of the result, on the screen."""
+def first_pictures(server: psutil.Process, url: str, upload: Path, times: int) -> list[tuple[float, ...]]:
+    """Seconds from the choice of a file to the input's picture and to the result's; CPU seconds of the service."""
     from playwright.sync_api import sync_playwright
 
     found = []
@@ -167,15 +167,22 @@ def first_pictures(url: str, upload: Path, times: int) -> list[tuple[float, floa
             page = browser.new_page()
             page.goto(url)
             page.wait_for_selector("body[data-state=ready]")
+            before = _cpu(server)
             page.set_input_files("#files", upload)
             page.wait_for_selector("#space[data-drawn]", timeout=120_000)
             marks = page.evaluate(
                 "Object.fromEntries(performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime]))"
             )
-            found.append(tuple((marks[name] - marks["asked"]) / 1000 for name in ("input shown", "result shown")))
+            shown = ((marks[name] - marks["asked"]) / 1000 for name in ("input shown", "result shown"))
+            found.append((*shown, _cpu(server) - before))
             page.close()
         browser.close()
     return found
+
+
+def _cpu(server: psutil.Process) -> float:
+    times = [process.cpu_times() for process in (server, *server.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
 
 
 def main() -> None:
@@ -192,7 +199,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder, "map.png")
                 path.write_bytes(upload)
-                drops = first_pictures(url, path, 5)
+                drops = first_pictures(server, url, path, 5)
         loads = [measure(server, url, clients, options.seconds, upload) for clients in options.clients]
     failures = [failure for load in loads for failure in load.failures]
     parts = [
@@ -206,7 +213,7 @@ def main() -> None:
         shown = ["; ".join(f"{seconds:.2f}" for seconds in column) for column in zip(*drops, strict=True)]
         parts.append(
             "On the page, in Chromium, seconds from choosing such a file until a picture is on the screen, five times: "
-            f"the input {shown[0]}; the result {shown[1]}."
+            f"the input {shown[0]}; the result {shown[1]}. CPU seconds that the service took for it: {shown[2]}."
         )
     print(write_made_part(options.output, "The service under load", "python benchmarks/serving.py", parts))
 

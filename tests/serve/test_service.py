@@ -59,6 +59,9 @@ def test_a_pair_is_matched(plain):
     told = plain.finished(plain.post("match", swapped, max_disparity=8))
     assert told["state"] == "failed"
     assert "swapped" in told["error"]
+    answer = plain.post("match", views)
+    assert answer.status_code == 422
+    assert "max_disparity" in answer.json()["error"]
 
 
 @pytest.fixture(scope="module")

@@ -77,9 +77,17 @@ class MatchForm(Form):
     """Disparities of the left view."""
 
     example: str | None = _choice(None, examples.PAIRS, "A built-in pair instead of files.")
-    max_disparity: int = Field(64, ge=1, le=4096, description="The largest shift between the views, in pixels.")
+    max_disparity: int | None = Field(
+        None, ge=1, le=4096, description="The largest shift between the views, in pixels; an example has its own."
+    )
     solver: str = _choice("semi_global", solvers.names(), "How the views are matched.")
     prior: bool = Field(True, description="Let the sparse belief speak in the variance; slower.")
+
+    @model_validator(mode="after")
+    def _ranged(self) -> Self:
+        if (self.max_disparity is None) != (self.example is not None):
+            raise ValueError("give max_disparity with two views, and none with an example")
+        return self
 
     def options(self) -> dict[str, Any]:
         return {"solver": self.solver, "prior": self.prior}
@@ -90,6 +98,8 @@ FILES: dict[type[Form], dict[str, frozenset[str]]] = {
     InpaintForm: {"depth": MAPS},
     MatchForm: {"left": PHOTOS, "right": PHOTOS},
 }
+NEEDED: dict[type[Form], list[str]] = {MatchForm: ["max_disparity"]}
+"""Beside files, where there is no example."""
 
 
 def parse(form: type[Form], texts: dict[str, str]) -> Any:
@@ -120,7 +130,7 @@ def described(form: type[Form]) -> dict[str, Any]:
         "description": form.__doc__,
         "properties": properties,
         "additionalProperties": False,
-        "anyOf": [{"required": sorted(FILES[form])}, {"required": ["example"]}],
+        "anyOf": [{"required": sorted(FILES[form]) + NEEDED.get(form, [])}, {"required": ["example"]}],
     }
 
 

@@ -75,7 +75,10 @@ function showOptions() {
 }
 
 function fields() {
-  if (task() === "match") return { max_disparity: $("max-disparity").value, prior: String($("prior").checked) };
+  if (task() === "match") {
+    const range = typeof chosen === "string" ? {} : { max_disparity: $("max-disparity").value };
+    return { ...range, prior: String($("prior").checked) };
+  }
   const given = { unit: $("unit").value, scale: $("scale").value, quality: $("quality").value, dictionary: $("dictionary").value };
   if ($("outward").checked) given.outward = "true";
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ""));
@@ -335,11 +338,12 @@ function readOut(pixel) {
   }
   const index = pixel[1] * map.shape[1] + pixel[0];
   const unit = map.unit ? ` ${map.unit}` : "";
-  const parts = [`column ${pixel[0]}, row ${pixel[1]}`, `${map.photo ? "left view" : "before"} ${show(map.before[index])}${map.photo ? "" : unit}`];
+  const told = (value) => show(value) + (Number.isFinite(value) ? unit : "");
+  const parts = [`column ${pixel[0]}, row ${pixel[1]}`, map.photo ? `left view ${show(map.before[index])}` : `before ${told(map.before[index])}`];
   if (map.after) {
     const variance = map.variance[index];
     const known = Number.isFinite(variance);
-    parts.push(`after ${show(map.after[index])}${unit}${known ? ` ± ${show(Math.sqrt(variance))}` : ""}`);
+    parts.push(`after ${told(map.after[index])}${known ? ` ± ${show(Math.sqrt(variance))}` : ""}`);
     parts.push(`variance ${known ? show(variance) + (unit && `${unit}²`) : "infinite"}`);
     parts.push(ORIGINS[map.origin[index]]);
   }
