@@ -119,7 +119,7 @@ def _watch_memory(server: psutil.Process, load: Load, over: threading.Event) -> 
 
 async def _all_clients(url: str, load: Load, upload: bytes, token: str) -> None:
     began = time.monotonic()
-    known = {"authorization": f"Bearer {token}"}
+    known = {"authorization": f"Bearer {token}"} if token else {}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits, headers=known) as client:
         await asyncio.gather(*(_client(client, load, upload, began + load.seconds) for _ in range(load.clients)))
