@@ -18,6 +18,8 @@ from sparsedepth.serve.limits import Limits
 from sparsedepth.vocabulary import InputError
 
 MOST_CONNECTIONS = 1000
+KEEP_ALIVE = 30
+"""Longer than the clients' own, often 5 seconds: who closes a connection while the other speaks spoils a request."""
 
 
 def is_loopback(host: str) -> bool:
@@ -64,6 +66,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 limit_concurrency=MOST_CONNECTIONS,
+                timeout_keep_alive=KEEP_ALIVE,
                 timeout_graceful_shutdown=2,
             )
         )
