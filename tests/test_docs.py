@@ -60,6 +60,7 @@ def test_every_public_name_is_in_the_reference():
 
 
 def test_every_page_says_what_it_is():
-    for page in (ROOT / "docs").rglob("*.md"):
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         if "_build" not in page.parts and "auto_examples" not in page.parts:
             assert page.read_text().startswith("# "), page
+            assert not re.search(r"^(<<<<<<<|>>>>>>>)", page.read_text(), flags=re.MULTILINE), page
