@@ -18,26 +18,26 @@ def plane(shape=(40, 50)):
 
 
 def test_the_smoothest_surface_through_a_plane_is_the_plane():
-    """Inside the map; at the border the curvature across it is counted too, and the surface flattens a little."""
     depth = plane()
     holes = np.random.default_rng(0).random(depth.shape) < 0.6
     filled = filling.smoothest(np.where(holes, np.nan, depth), most=2000, tolerance=1e-9)
-    assert_allclose(filled[5:-5, 5:-5], depth[5:-5, 5:-5], atol=0.02)
+    assert_allclose(filled, depth, atol=1e-4)
     assert_array_equal(filled[~holes], depth[~holes])
 
 
-def test_the_smoothest_surface_has_the_least_curvature():
+def test_the_smoothest_surface_bends_least():
     rng = np.random.default_rng(1)
     depth = rng.standard_normal((12, 12))
     holes = rng.random(depth.shape) < 0.4
     best = filling.smoothest(np.where(holes, np.nan, depth), most=5000, tolerance=1e-10)
 
-    def curvature(surface):
-        return np.square(filling._laplacian(surface)).sum()
+    def bending(surface):
+        rows, columns = (np.diff(surface, 2, axis=axis) for axis in (0, 1))
+        return np.square(rows).sum() + np.square(columns).sum() + 2 * np.square(np.diff(np.diff(surface), axis=0)).sum()
 
     for _ in range(20):
         other = best + np.where(holes, 0.1 * rng.standard_normal(depth.shape), 0)
-        assert curvature(best) <= curvature(other)
+        assert bending(best) <= bending(other)
 
 
 def test_nothing_known_is_zero_everywhere():

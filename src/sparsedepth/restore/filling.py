@@ -1,7 +1,7 @@
 """Filling holes: the smoothest surface through what is known, then codes that trust it a little.
 
-A hole gives a patch nothing to hold on to: with many holes its codes are those of very few pixels. The surface of least
-curvature is a fair first guess everywhere; the codes then sharpen it, with the guess counting as a measurement of small
+A hole gives a patch nothing to hold on to: with many holes its codes are those of very few pixels. The surface that
+bends least is a fair first guess everywhere; the codes then sharpen it, with the guess counting as a measurement of small
 weight. How far to follow the codes is learned from known pixels that were hidden.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import binary_erosion, gaussian_filter
 
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.restore.door import Window
@@ -25,6 +25,8 @@ GUESS_WEIGHT = 0.02
 """What a guessed pixel counts for beside a measured one."""
 MEASURED = 1e-8
 """The variance that measured pixels have beside the noise floor."""
+RIM = 8
+"""Pixels of a wide hole, from its border, that the surface goes on into; it would be held fast there otherwise."""
 REACH = (1, 2, 4, 8, 16, 32, 64)
 """The Gaussians, in pixels, by which the first guess is carried into holes."""
 
@@ -77,22 +79,24 @@ def trust_in_codes(filled: Filled, truth: Floats, hidden: NDArray[np.bool_]) -> 
 def smoothest(
     depth: DepthMap, hopeless: NDArray[np.bool_] | None = None, *, most: int = 300, tolerance: float = 1e-4
 ) -> Floats:
-    """The surface of least curvature through the known pixels: minimise the squared Laplacian by conjugate gradients.
+    """The surface through the known pixels that bends least, as a thin plate would, by conjugate gradients.
 
     It starts from Gaussian averages of what is known, the narrowest that reaches; wide holes end a little short of the
     minimum. Nothing known: zero everywhere.
     """
-    unknown = ~np.isfinite(depth) if hopeless is None else ~np.isfinite(depth) & ~hopeless
+    unknown = ~np.isfinite(depth)
+    if hopeless is not None:
+        unknown &= ~binary_erosion(hopeless, iterations=RIM, border_value=1)
     surface = _averages(depth)
     if not unknown.any() or unknown.all():
         return surface
-    descent = -np.where(unknown, _laplacian(_laplacian(surface)), 0)
+    descent = -np.where(unknown, _bending(surface), 0)
     direction, squared = descent.copy(), float(np.square(descent).sum())
     goal = tolerance**2 * squared
     for _ in range(most):
         if squared <= goal:
             break
-        bend = np.where(unknown, _laplacian(_laplacian(direction)), 0)
+        bend = np.where(unknown, _bending(direction), 0)
         step = squared / float((direction * bend).sum())
         surface += step * direction
         descent -= step * bend
@@ -101,10 +105,24 @@ def smoothest(
     return surface
 
 
-def _laplacian(values: Floats) -> Floats:
-    """The sum of the four neighbours less four times the pixel; beyond the border, the border again."""
-    framed = np.pad(values, 1, mode="edge")
-    return framed[2:, 1:-1] + framed[:-2, 1:-1] + framed[1:-1, 2:] + framed[1:-1, :-2] - 4 * values
+def _bending(values: Floats) -> Floats:
+    """How the bending energy changes with each pixel: half its gradient.
+
+    The energy is the sum of the squares of the second differences along rows, along columns and, twice, across both, as
+    far as they lie within the map: a plane bends nowhere, not even at the border.
+    """
+    change = np.zeros_like(values)
+    for along, into in ((values, change), (values.T, change.T)):
+        bend = along[2:] - 2 * along[1:-1] + along[:-2]
+        into[2:] += bend
+        into[1:-1] -= 2 * bend
+        into[:-2] += bend
+    twist = 2 * (values[1:, 1:] - values[1:, :-1] - values[:-1, 1:] + values[:-1, :-1])
+    change[1:, 1:] += twist
+    change[1:, :-1] -= twist
+    change[:-1, 1:] -= twist
+    change[:-1, :-1] += twist
+    return change
 
 
 def _averages(depth: DepthMap) -> Floats:
