@@ -1,8 +1,8 @@
 """Filling holes: the smoothest surface through what is known, then codes that trust it a little.
 
 A hole gives a patch nothing to hold on to: with many holes its codes are those of very few pixels. The surface that
-bends least is a fair first guess everywhere; the codes then sharpen it, with the guess counting as a measurement of small
-weight. How far to follow the codes is learned from known pixels that were hidden.
+bends least is a fair first guess everywhere; the codes then sharpen it, with the guess counting as a measurement of
+small weight. How far to follow the codes is learned from known pixels that were hidden.
 """
 
 from __future__ import annotations

@@ -1,44 +1,58 @@
-"""Filling what was refused, ring by ring from the outside, for those who would rather have a guess than a hole."""
+"""Filling what was refused, for those who would rather have a guess than a hole.
+
+The surface that bends least goes on into the hole, and its variance grows with the distance from what is known, as that
+of a random walk whose steps are as large as the map's own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_cdt, find_objects, label
 
-from sparsedepth.restore.door import Work, padded
-from sparsedepth.restore.votes import Coding, vote
-from sparsedepth.vocabulary import Origin, Restoration
+from sparsedepth.restore.filling import smoothest
+from sparsedepth.vocabulary import Floats, Origin, Restoration
 
-MEASURED_VARIANCE = 1e-6
-"""What a measured pixel's variance counts for beside the noise floor, in squared deviations of the map."""
+MARGIN = 24
+"""Pixels around a hole that its surface is drawn through."""
+ENOUGH = 2**20
+"""Differences between neighbours that tell the steps of the walk."""
 
 
-def fill(work: Work, result: Restoration, coding: Coding, threads: int) -> None:
-    """Fill refused pixels from those that are known or filled, each ring less certain than the one before.
+def fill(result: Restoration) -> None:
+    """Fill every refused pixel of a map of which something is known, in place."""
+    refused = np.asarray(result.origin == Origin.REFUSED)
+    if not refused.any() or refused.all():
+        return
+    step = _squared_step(result.depth)
+    holes: Any = label(refused, np.ones((3, 3)))[0]  # pyright: ignore[reportIndexIssue]
+    for number, place in enumerate(find_objects(holes), start=1):
+        wider = tuple(slice(max(side.start - MARGIN, 0), side.stop + MARGIN) for side in place)
+        mine = holes[wider] == number
+        result.depth[wider][mine] = _surface(result.depth[wider])[mine]
+        distances: Any = distance_transform_cdt(mine, "chessboard", return_indices=True)
+        far, source = distances
+        variance = result.variance[wider]
+        start = variance[tuple(source)]
+        variance[mine] = (np.where(np.isfinite(start), start, step) + step * far)[mine]
+        result.origin[wider][mine] = Origin.FILLED
 
-    Only patches that are at least half known have a vote, and what an earlier ring filled enters with its variance.
-    """
-    ring = replace(coding, least_known=0.5, stride=max(1, min(coding.stride, min(coding.dictionary.patch_shape) // 4)))
-    mean = padded((result.depth - work.reference) / work.spread, work.patch_shape, np.nan)
-    variance = padded(result.variance / work.spread**2, work.patch_shape, np.inf)
-    origin = padded(result.origin, work.patch_shape, Origin.REFUSED)
-    growth, last = 0.0, np.zeros(mean.shape, bool)
-    while (origin == Origin.REFUSED).any():
-        known = origin != Origin.REFUSED
-        guessed = known & (origin == Origin.FILLED)
-        depth = np.where(known, mean, np.nan).astype(np.float32)
-        given = np.where(known, np.where(guessed, variance, MEASURED_VARIANCE), np.inf).astype(np.float32)
-        votes = vote(depth, ring, given, only=~known, threads=threads)
-        fresh = ~known & (votes.count > 0)
-        if not fresh.any():
-            break
-        growth = max(growth, float(variance[last].max(initial=0)))
-        mean = np.where(fresh, votes.mean, mean)
-        variance = np.where(fresh, votes.spread + votes.floor + growth, variance)
-        origin, last = np.where(fresh, Origin.FILLED, origin), fresh
-    filled = (origin == Origin.FILLED)[: work.shape[0], : work.shape[1]] & (result.origin == Origin.REFUSED)
-    places = np.nonzero(filled)
-    result.depth[filled] = mean[places] * work.spread + work.reference
-    result.variance[filled] = variance[places] * work.spread**2
-    result.origin[filled] = Origin.FILLED
+
+def _surface(depth: NDArray[Any]) -> Floats:
+    known = np.isfinite(depth)
+    reference = float(np.median(depth[known])) if known.any() else 0.0
+    spread = (float(np.std(depth[known])) if known.any() else 0.0) or 1.0
+    return smoothest(((depth - reference) / spread).astype(np.float64)) * spread + reference
+
+
+def _squared_step(depth: NDArray[Any]) -> float:
+    """The mean square of the differences between neighbours."""
+    total, count = 0.0, 0
+    thinning = max(1, depth.shape[0] * depth.shape[1] // ENOUGH)
+    for axis in (0, 1):
+        steps = np.diff(depth[::thinning], axis=1) if axis else np.diff(depth[:, ::thinning], axis=0)
+        known = steps[np.isfinite(steps)].astype(np.float64)
+        total, count = total + float(np.square(known).sum()), count + len(known)
+    return total / max(count, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import calibrated, paper
-from sparsedepth.restore import outward as rings
+from sparsedepth.restore import outward as beyond
 from sparsedepth.restore.door import Work
 from sparsedepth.vocabulary import InputError, Restoration
 from sparsedepth.workers import cores, in_order
@@ -58,7 +58,7 @@ class Restorer:
         restore = METHODS[self._method].restorer(work, self._coding, **self._wishes, threads=threads)
         result = work.do(restore, out, threads)
         if self._outward:
-            rings.fill(work, result, self._coding, threads)
+            beyond.fill(result)
         return result
 
     def each(self, frames: Iterable[Any], *, threads: int | None = None) -> Iterator[Restoration]:

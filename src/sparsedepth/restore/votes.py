@@ -40,8 +40,6 @@ class Coding:
     stride: int = 1
     tolerance: float = 2e-3
     max_rounds: int = 300
-    least_known: float = 0.0
-    """A patch with a smaller share of known pixels has no vote."""
     unit: float | None = None
     """What patches are divided by, less their median; None = each by its own deviation, less its mean."""
     free_mean: bool = False
@@ -154,8 +152,7 @@ def _tally(
     atoms = coding.atoms
     patches = cut(depth)
     share = np.isfinite(patches).mean(axis=1)
-    voting = (share > 0) & (share >= coding.least_known)
-    voting = np.flatnonzero(voting if only is None else voting & cut(only).any(axis=1))
+    voting = np.flatnonzero((share > 0) & (True if only is None else cut(only).any(axis=1)))
     patches, share = patches[voting], share[voting]
     given = None if variance is None else cut(variance)[voting]
     if units is not None:
