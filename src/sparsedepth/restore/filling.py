@@ -86,7 +86,7 @@ def smoothest(
     """
     unknown = ~np.isfinite(depth)
     if hopeless is not None:
-        unknown &= ~binary_erosion(hopeless, iterations=RIM, border_value=1)
+        unknown &= ~np.asarray(binary_erosion(hopeless, iterations=RIM, border_value=1), bool)
     surface = _averages(depth)
     if not unknown.any() or unknown.all():
         return surface
