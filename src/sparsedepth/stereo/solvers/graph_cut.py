@@ -75,13 +75,17 @@ def improve(
     potts: float = POTTS,
     alike: float = ALIKE,
     cycles: int = CYCLES,
+    cut: Cutter | None = None,
 ) -> Iterator[Cycle]:
-    """Cycles of moves until nothing changes; the energy never rises. Arguments are those of `solve`."""
+    """Cycles of moves until nothing changes; the energy never rises. Arguments are those of `solve`.
+
+    ``cut`` is the library of maximum flows, the fastest one that is installed if not given.
+    """
     if move not in MOVES:
         raise InputError(f"the move is {move!r}; choose one of {', '.join(map(repr, MOVES))}")
     n_labels = pair.max_disparity + 1
     grid = Grid.of(sample(unary, pair, range(n_labels)), potts_weights(pair, potts, alike), _rounded(start, pair))
-    cut = cutter()
+    cut = cut or cutter()
     concerned = list(combinations(range(n_labels), 2)) if move == "swap" else [(label,) for label in range(n_labels)]
     tried: dict[tuple[int, ...], Any] = {}
     for _ in range(cycles):
