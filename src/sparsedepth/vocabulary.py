@@ -180,7 +180,10 @@ class StereoPair:
         views = [_as_picture(name, getattr(self, name)) for name in ("left", "right")]
         if views[0].shape != views[1].shape:
             came = " and ".join(" x ".join(map(str, view.shape)) for view in views)
-            raise InputError(f"the views are {came} (height x width x channels); give two of equal size, rectified")
+            raise InputError(
+                f"the views are {came} (height x width x channels); give two of equal size, both grey or both in "
+                "colour, rectified"
+            )
         full = _full_scale(views)
         for name, view in zip(("left", "right"), views, strict=True):
             object.__setattr__(self, name, (view * np.float64(255 / full)).astype(np.float32))

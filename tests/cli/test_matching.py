@@ -65,6 +65,15 @@ def test_json_and_an_integer_file(command, views, tmp_path):
     assert forced.code == 0
 
 
+def test_what_is_too_far_for_millimetres_is_unknown(command, views, tmp_path):
+    for name, focal in (("near.png", 100), ("far.png", 10000)):
+        wishes = ("--depth-out", tmp_path / name, "--focal", focal, "--baseline", 0.2, "--no-prior", "--force")
+        ended = command("match", *views, "-o", tmp_path / "d.pfm", "--max-disparity", 9, *wishes)
+        assert ended.code == 0, ended.err
+    assert np.nanmedian(read(tmp_path / "near.png").to("m").values) == pytest.approx(100 * 0.2 / SHIFT, rel=0.1)
+    assert np.isnan(read(tmp_path / "far.png").values).all()
+
+
 def test_sixteen_bits_and_transparency(command, views, tmp_path):
     deep = []
     for view in views:
@@ -90,6 +99,11 @@ MISTAKES = {
         lambda left, right, folder: (left, save(folder / "small.png", np.zeros((24, 50, 3), np.uint8))),
         (),
         "equal size",
+    ),
+    "grey and colour": (
+        lambda left, right, folder: (left, save(folder / "grey.png", np.zeros((24, 54), np.uint8))),
+        (),
+        "both grey or both in colour",
     ),
     "absent": (lambda left, right, folder: (left, folder / "none.png"), (), "there is no file"),
     "no photograph": (lambda left, right, folder: (left, note(folder)), (), "no photograph"),

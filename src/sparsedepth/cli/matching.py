@@ -18,6 +18,9 @@ from sparsedepth.matching import Stage, n_stages, stages
 from sparsedepth.stereo import solvers
 from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Match, Origin, StereoPair
 
+FARTHEST = 65.0
+"""Metres that integer files can hold as millimetres; what is farther is unknown there."""
+
 
 def match_command(
     left: Annotated[Path, typer.Argument(help="The left view: a photograph, rectified.")],
@@ -32,7 +35,10 @@ def match_command(
         Path | None, typer.Option("--origin-out", help="File for origins: 0 matched, 2 filled.")
     ] = None,
     depth_out: Annotated[
-        Path | None, typer.Option("--depth-out", help="File for depths in metres; needs --focal and --baseline.")
+        Path | None,
+        typer.Option(
+            "--depth-out", help="File for depths in metres; in integers, mm up to 65 m. Needs --focal, --baseline."
+        ),
     ] = None,
     focal: Annotated[float | None, typer.Option("--focal", help="Focal length, in pixels.")] = None,
     baseline: Annotated[float | None, typer.Option("--baseline", help="Between the cameras, in metres.")] = None,
@@ -102,7 +108,10 @@ def _write(found: Match, places: dict[str, Path], metres: float) -> None:
         write_array(places["origin"], found.origin)
     if "depth" in places:
         path = places["depth"]
-        write(path, DepthImage(_depth(found.disparity, metres), "m"), profile="mm" if _integers(path) else None)
+        depth = _depth(found.disparity, metres)
+        if _integers(path):
+            depth = np.where(depth <= FARTHEST, depth, np.nan)
+        write(path, DepthImage(depth, "m"), profile="mm" if _integers(path) else None)
     path = places["disparity"]
     image = DepthImage(found.disparity, "px", "disparity")
     inside = path.suffix.lower() == ".npz"
