@@ -117,7 +117,14 @@ def plain() -> Iterator[Service]:
 def strict() -> Iterator[Service]:
     """The HTTP service with limits that a test can reach."""
     limits = Limits(
-        bytes=200_000, pixels=100_000, queue=2, job_seconds=3, upload_seconds=4, idle_seconds=0.7, keep_bytes=500_000
+        bytes=200_000,
+        pixels=100_000,
+        queue=2,
+        job_seconds=3,
+        upload_seconds=4,
+        idle_seconds=0.7,
+        keep_seconds=5,
+        keep_bytes=500_000,
     )
     with service(limits) as running:
         yield running

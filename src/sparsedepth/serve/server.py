@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -101,9 +100,9 @@ class _PatientProtocol(H11Protocol):
         super().on_response_complete()
 
     def _look_again(self) -> None:
-        """Close a connection on which nothing was asked since the last look, or which still sends what was refused."""
+        """Close a connection on which nothing was answered since the last look, though it may send what was refused."""
         busy = self.cycle is not None and not self.cycle.response_complete
-        if not busy and (self._answered == self._seen or self.conn.their_state is h11.SEND_BODY):
+        if not busy and self._answered == self._seen:
             self.transport.close()
             return
         self._seen = self._answered

@@ -24,7 +24,6 @@ def main() -> None:
         answers.write(json.dumps(said) + "\n")
 
     if "--warm" in sys.argv[1:]:
-        os.nice(5)  # the server answers first
         tasks.warm_up()
     answer(stage="ready")
     while True:
