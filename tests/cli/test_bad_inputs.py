@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
+from outputs import files_below
 from sparsedepth import Dictionary
 from sparsedepth.files import read, read_array, write, write_array
 
@@ -181,7 +182,7 @@ def test_a_file_that_holds_no_map_does_not_stop_the_others(command, tmp_path, na
     told = json.loads(ended.out)
     assert [bool(each["error"]) for each in told["files"]] == [True, False]
     assert sentence in told["files"][0]["error"]
-    assert os.listdir(tmp_path / "out") == ["good.png"]
+    assert files_below(tmp_path / "out") == ["good.png"]
     assert not (tmp_path.parent / "slipped.npy").exists()
 
 
@@ -358,7 +359,7 @@ def test_names_in_no_encoding(tmp_path):
         assert done.returncode == 1
         assert b"Traceback" not in done.stderr
         assert b"bad" in done.stderr
-        assert os.listdir(os.fsencode(tmp_path / "out")) == [b"d\xff.npy"]
+        assert files_below(tmp_path / "out") == [os.fsdecode(b"d\xff.npy")]
     assert len(json.loads(done.stdout)["files"]) == 2
     done = run("show", folder + b"/d\xff.npy", "-o", tmp_path / "x.png", "--unit", "m")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -368,7 +369,7 @@ def test_names_as_long_as_the_file_system_allows(command, tmp_path):
     name = "x" * 251 + ".png"
     write(tmp_path / name, DEPTH, profile="mm")
     assert command("inpaint", tmp_path / name, "-o", f"{tmp_path}/out/", *FAST).code == 0
-    assert os.listdir(tmp_path / "out") == [name]
+    assert files_below(tmp_path / "out") == [name]
     ended = command("inpaint", tmp_path / name, "-o", tmp_path / f"y{name}", *FAST)
     assert ended.code == 2
     assert "too long" in ended.err
@@ -423,14 +424,14 @@ def test_what_a_killed_run_left_behind_is_no_input(command, tmp_path):
     (tmp_path / "in/.sparsedepth-0123456789abcdef.tmp").write_bytes(b"half")
     (tmp_path / "in/.hidden.png").write_bytes(b"half")
     assert command("inpaint", tmp_path / "in", "-o", tmp_path / "out", *FAST).code == 0
-    assert os.listdir(tmp_path / "out") == ["a.png"]
+    assert files_below(tmp_path / "out") == ["a.png"]
 
 
 def test_a_mistake_of_ours_is_one_sentence_and_the_other_files_go_on(command, tmp_path, monkeypatch):
-    def broken(depth, **_):
+    def broken(*_, **__):
         raise ZeroDivisionError("what nobody foresaw")
 
-    monkeypatch.setattr("sparsedepth.cli.restoring.inpaint", broken)
+    monkeypatch.setattr("sparsedepth.restore.Restorer.__call__", broken)
     write(tmp_path / "in.png", DEPTH, profile="mm")
     ended = command("inpaint", tmp_path / "in.png", "-o", tmp_path / "out.png", *FAST)
     assert ended.code == 1

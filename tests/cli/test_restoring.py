@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from outputs import files_below
 from sparsedepth import Origin
-from sparsedepth.cli import journal
 from sparsedepth.files import DepthImage, read, read_array, write, write_array
 
 FAST = ("--quality", "fast")
@@ -46,12 +46,6 @@ def folder(tmp_path) -> Path:
     camera_png(tmp_path / "in/sub/b.png", scene(seed=1))
     (tmp_path / "in/notes.txt").write_text("a file that is no map is left alone")
     return tmp_path
-
-
-def files_below(folder: Path) -> list[str]:
-    """All files but the record of the run."""
-    found = (path for path in folder.rglob("*") if path.is_file() and path.name != journal.NAME)
-    return sorted(str(path.relative_to(folder)) for path in found)
 
 
 def test_one_file_with_its_variance_and_origin(command, folder):

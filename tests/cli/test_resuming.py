@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from outputs import files_below
 from sparsedepth.cli import journal
 from sparsedepth.files import write_array
 
@@ -28,8 +29,7 @@ def frame(path: Path, seed: int) -> None:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file() and path.name != journal.NAME)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    return {name: (folder / name).read_bytes() for name in files_below(folder)}
 
 
 @pytest.fixture
