@@ -225,10 +225,12 @@ def save_calibration(
     """
     figure = Figure(figsize=(10, 4), dpi=100, layout="constrained")
     honest, order = figure.subplots(1, 2)
-    ends = [float(np.min([promised, found])), float(np.max([promised, found]))]
+    least = float(np.min(promised)) / 30  # tenths without any error to speak of lie below, out of sight
+    ends = [max(float(np.min([promised, found])), least), float(np.max([promised, found]))]
     honest.plot(ends, ends, color="#7c8a99", linewidth=1, linestyle="--", label="honest")
     honest.plot(promised, found, color=UNKNOWN, marker="o", markersize=5, label="each tenth of the pixels")
     honest.set(xscale="log", yscale="log", xlabel=f"promised deviation, {unit}", ylabel=f"RMSE found, {unit}")
+    honest.set_ylim(bottom=0.8 * ends[0])
     honest.set_title("above the line: too sure", fontsize=10)
     order.plot(left_out, by_error, color="#7c8a99", linewidth=1, linestyle="--", label="by true error (the best)")
     order.plot(left_out, by_variance, color=UNKNOWN, label="by variance")

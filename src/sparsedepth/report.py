@@ -105,7 +105,7 @@ code { font-size: 0.9em; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid #8886; text-align: right; }
 th, td { font-weight: normal; white-space: nowrap; }
-th:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; }
 thead th { font-weight: 600; white-space: normal; vertical-align: bottom; }
 .ours th, .ours td { font-weight: 600; background: #c81e5a22; }
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
