@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -21,11 +22,11 @@ LIMITS = ["-timeout=10", "-rss_limit_mb=3000", "-max_len=8192", "-print_final_st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="*", default=TARGETS, choices=[*TARGETS, []], metavar="TARGET")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all by default")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--folder", type=Path, default=HERE)
     options = parser.parse_args()
-    found = sum(fuzz(target, 60 * options.minutes, options.folder) for target in options.targets)
+    found = sum(fuzz(target, 60 * options.minutes, options.folder) for target in options.targets or TARGETS)
     tally(options.folder)
     sys.exit(1 if found else 0)
 
@@ -37,6 +38,7 @@ def fuzz(target: str, seconds: float, folder: Path) -> int:
     end, found = time.monotonic() + seconds, 0
     while (left := int(end - time.monotonic())) > 0 and found < 10:
         command = [sys.executable, str(HERE / "fuzz.py"), target, str(corpus), *LIMITS, f"-max_total_time={left}"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         run = subprocess.run(
             [*command, f"-artifact_prefix={findings / target}-"], capture_output=True, text=True, errors="replace"
         )
@@ -50,6 +52,7 @@ def fuzz(target: str, seconds: float, folder: Path) -> int:
             "target": target,
             "executions": int(executed[1]) if executed else 0,
             "seconds": round(int(executed[1]) / max(int(rate[1]), 1)) if executed and rate else 0,
+            "cpu_seconds": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before),
             "slowest": int(slowest[1]) if slowest else None,
             "peak_mb": int(peak[1]) if peak else None,
             "findings": [Path(each).name for each in kept],

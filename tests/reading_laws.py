@@ -32,8 +32,9 @@ def suffix_of(name: str) -> str:
 
 def map_law(path: Path) -> str:
     """A map that means what the file says, or one sentence; says which."""
-    # One file in sixteen meets the budget that users have; with the small one a lie costs less time.
-    budget = SMALL if zlib.crc32(path.read_bytes()) % 16 else WHOLE
+    # One file in sixteen meets the budget that users have, and one is written again: a fuzzer's time is its inputs.
+    chance = zlib.crc32(path.read_bytes()) % 16
+    budget = WHOLE if chance == 0 else SMALL
     with quiet():
         stored = _result_or_sentence(path, lambda: read_array(path, **budget))
         image = _result_or_sentence(path, lambda: read(path, **budget))
@@ -44,7 +45,8 @@ def map_law(path: Path) -> str:
     _is_what_it_says(image, stored)
     assert isinstance(metres, str) or (metres.assumed, metres.kind) == ("", "depth")
     assert isinstance(metres, str) or metres.unit == ("m" if stored.dtype.kind == "f" else "mm"), "the unit asked for"
-    _written_again_it_is_the_same(image, path)
+    if chance == 1:
+        _written_again_it_is_the_same(image, path)
     return "read"
 
 
@@ -69,8 +71,6 @@ def _is_what_it_says(image: DepthImage, stored: np.ndarray) -> None:
 
 
 def _written_again_it_is_the_same(image: DepthImage, path: Path) -> None:
-    if image.values.size > 1 << 16:
-        return
     again = path.with_name("again.npz")
     write(again, image)
     copy = read(again)
