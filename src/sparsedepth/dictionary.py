@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from sparsedepth.atomic import write_atomically
-from sparsedepth.vocabulary import Floats, InputError, one_line
+from sparsedepth.vocabulary import Floats, InputError, as_array, one_line
 
 KIND = "sparsedepth dictionary"
 LARGEST_FILE = 1 << 30
@@ -30,7 +30,7 @@ class Dictionary:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        atoms = np.asarray(self.atoms)
+        atoms = np.asarray(as_array("the set of atoms", self.atoms))
         shape = _shape(self.patch_shape)
         if atoms.ndim != 2 or len(atoms) == 0 or len(shape) != 2 or atoms.shape[1] != shape[0] * shape[1]:
             raise InputError(
@@ -41,7 +41,8 @@ class Dictionary:
             raise InputError(f"atoms are of type {atoms.dtype}; give float32 or float64")
         if not np.isfinite(atoms).all():
             raise InputError("the atoms hold NaN or infinite values; learn the dictionary again, or repair its source")
-        norms = np.linalg.norm(atoms.astype(np.float64), axis=1)
+        with np.errstate(over="ignore"):
+            norms = np.linalg.norm(atoms.astype(np.float64), axis=1)
         if (norms == 0).any():
             raise InputError(f"atom {int(np.argmin(norms))} is zero everywhere; remove it")
         if np.abs(norms - 1).max() > 1e-3:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, Vector
+from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Vector, as_floats
 
 Missing = Literal["raise", "ignore"]
 MissingPixel = Literal["raise", "ignore", "bad"]
@@ -106,9 +106,11 @@ def calibration(error: ArrayLike, variance: ArrayLike, bins: int = 10) -> Calibr
     which = np.searchsorted(edges, promised, side="left")
     count = np.bincount(which, minlength=len(edges) + 1)
     filled = count > 0
+    with np.errstate(over="ignore"):  # an error over almost no variance: infinitely too sure
+        squared_over_promised = squared / promised
     ratio, mean_variance, mean_squared = (
         np.bincount(which, values, minlength=len(count))[filled] / count[filled]
-        for values in (squared / promised, promised, squared)
+        for values in (squared_over_promised, promised, squared)
     )
     return Calibration(ratio, mean_variance, mean_squared, count[filled])
 
@@ -153,7 +155,7 @@ def average_precision(score: ArrayLike, is_outlier: ArrayLike) -> float:
     if np.isnan(score).any() or not is_outlier.any():
         raise InputError("average precision needs a score for every pixel and at least one true outlier")
     order = np.argsort(-score, kind="stable")
-    last_of_ties = np.append(np.diff(score[order]) != 0, True)
+    last_of_ties = np.append(score[order][1:] != score[order][:-1], True)
     hits = is_outlier[order].cumsum()[last_of_ties]
     called = np.flatnonzero(last_of_ties) + 1
     return float((np.diff(hits, prepend=0) * hits / called).sum() / hits[-1])
@@ -191,11 +193,19 @@ def oracle(
 
 
 def _real(values: ArrayLike) -> Floats:
-    return np.asarray(values, np.float64)
+    """Numbers as float64, NaN where they are masked; infinities pass, as a variance may be infinite."""
+    return as_floats("what is compared", values).astype(np.float64)
+
+
+def _depths(values: ArrayLike) -> Floats:
+    array = _real(values)
+    if (np.abs(array) > LARGEST).any():
+        raise InputError(f"what is compared is infinite or beyond {LARGEST:g} somewhere; mark unknown pixels with NaN")
+    return array
 
 
 def _known(truth: ArrayLike) -> Vector:
-    values = _real(truth)
+    values = _depths(truth)
     known = values[~np.isnan(values)]
     if not known.size:
         raise InputError("the truth is unknown at every pixel; there is nothing to compare with")
@@ -204,7 +214,7 @@ def _known(truth: ArrayLike) -> Vector:
 
 def _errors(estimate: ArrayLike, truth: ArrayLike, missing: MissingPixel) -> Vector:
     """Estimate less truth where the truth is known; infinite where missing pixels are bad."""
-    estimate, truth = _real(estimate), _real(truth)
+    estimate, truth = _depths(estimate), _depths(truth)
     if estimate.shape != truth.shape:
         raise InputError(f"the estimate has shape {estimate.shape} but the truth {truth.shape}; compare like with like")
     if missing not in ("raise", "ignore", "bad"):
@@ -233,7 +243,9 @@ def _bad(error: Vector, threshold: float) -> NDArray[np.bool_]:
 
 def _promises(error: ArrayLike, variance: ArrayLike, *, keep_infinite: bool = False) -> tuple[Vector, Vector]:
     """Squared errors and variances of the pixels that have both."""
-    error, variance = _real(error), _real(variance)
+    error, variance = _depths(error), _real(variance)
+    if ((np.abs(variance) > LARGEST**2) & np.isfinite(variance)).any():
+        raise InputError(f"variances are beyond {LARGEST**2:g}; give inf where nothing is known")
     if error.shape != variance.shape:
         raise InputError(f"errors of shape {error.shape} came with variances of shape {variance.shape}")
     both = ~np.isnan(error) & ~np.isnan(variance) & (keep_infinite | np.isfinite(variance))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches, Vector
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches, Vector, as_floats
 
 Number = TypeVar("Number", bound=np.number[Any])
 
@@ -109,7 +109,7 @@ class PatchPool:
     """Batches drawn at random from patches that are at hand; batch number ``step`` is always the same for one seed."""
 
     def __init__(self, patches: Patches, *, batch: int = 256, seed: int = 0, variance: Floats | None = None) -> None:
-        self.patches, self.variance, self.batch, self.seed = np.asarray(patches), variance, batch, seed
+        self.patches, self.variance, self.batch, self.seed = as_floats("patches", patches), variance, batch, seed
         if self.patches.ndim != 2 or len(self.patches) == 0:
             raise InputError(f"patches have shape {self.patches.shape}; give at least one, as rows (n, pixels)")
         if variance is not None and np.shape(variance) != self.patches.shape:

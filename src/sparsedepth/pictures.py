@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.atomic import write_atomically
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.vocabulary import DepthMap, Floats
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, as_floats
 
 UNKNOWN = "#c81e5a"
 """The colour of pixels of which nothing is known; no depth has it."""
@@ -32,6 +32,7 @@ def save_map(
     depth: DepthMap, path: str | Path, *, title: str = "", unit: str = "", limits: tuple[float, float] | None = None
 ) -> None:
     """A map in colours with a scale bar; unknown pixels stand out."""
+    depth = _drawable(depth)
     known = depth[np.isfinite(depth)]
     low, high = limits or ((np.percentile(known, 0.5), np.percentile(known, 99.5)) if known.size else (0.0, 1.0))
     if not low < high:  # a flat map lies in the middle of its scale
@@ -43,6 +44,7 @@ def save_variance(
     variance: DepthMap, path: str | Path, *, title: str = "", unit: str = "", limits: tuple[float, float] | None = None
 ) -> None:
     """A variance map on a logarithmic scale; infinite variance counts as unknown."""
+    variance = _drawable(variance)
     finite = np.where(np.isfinite(variance) & (variance > 0), variance, np.nan)
     known = finite[np.isfinite(finite)]
     low, high = limits or ((known.min(), known.max()) if known.size else (1.0, 10.0))
@@ -102,6 +104,7 @@ def save_panels(
 
     Every pixel of a map is a square of whole pixels, unless the map is wider than a panel.
     """
+    panels = [replace(panel, values=_drawable(panel.values)) for panel in panels]
     rows = -(-len(panels) // columns)
     across = panels[0].values.shape[1]
     zoom = width // across if across <= width else width / across
@@ -257,6 +260,14 @@ def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: st
     if unknown > 0:
         _add_legend(axes, {f"unknown {unknown:.1%}": UNKNOWN})
     _write(figure, path)
+
+
+def _drawable(values: Any) -> Floats:
+    """A map that can be drawn: floats in two dimensions, NaN where they are masked."""
+    depth = as_floats("the map", values)
+    if depth.ndim != 2 or depth.size == 0:
+        raise InputError(f"a map to draw has shape {depth.shape}; give (height, width)")
+    return depth
 
 
 def _canvas(shape: tuple[int, ...]) -> tuple[Figure, Axes, Literal["equal", "auto"]]:

@@ -38,6 +38,29 @@ class TooLargeError(InputError):
     """What came in asks for more than its budget."""
 
 
+LARGEST = np.float64(1e100)
+"""Depths beyond this are refused: their squares, and what these are divided by, must stay finite."""
+
+
+def as_array(what: str, values: Any) -> Any:
+    """Anything as an array of real numbers, a masked one as it is; what is none is refused."""
+    try:
+        array = values if np.ma.isMaskedArray(values) else np.asarray(values)
+    except ValueError:
+        raise InputError(f"{what} has rows of different lengths; give all of them the same number of pixels") from None
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{what} is an array of {array.dtype}; give real numbers, NaN = unknown")
+    return array
+
+
+def as_floats(what: str, values: Any) -> Floats:
+    """Numbers as float32 if they came so and float64 otherwise, NaN where they are masked."""
+    array = as_array(what, values)
+    short = array.dtype == np.float32
+    with np.errstate(over="ignore"):
+        return np.ma.filled(array.astype(np.float32 if short else np.float64, copy=False), np.nan)
+
+
 def one_line(text: object, most: int = 400) -> str:
     """What a library or a file says, fit for a sentence: in one line, without control characters, not too long."""
     line = " ".join(str(text).split())
@@ -119,8 +142,8 @@ def _check_unit_and_kind(unit: str, kind: str) -> None:
 
 def _as_map(values: Any) -> DepthMap:
     """Any real two-dimensional array as float32 in native order, NaN where it is masked or not finite."""
-    array = np.asarray(np.ma.getdata(values))
-    if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "fiu":
+    array = np.asarray(np.ma.getdata(as_array("the map", values)))
+    if array.ndim != 2 or array.size == 0:
         raise InputError(f"a map is {array.dtype} of shape {array.shape}; it must have one real number a pixel, in 2-D")
     known = np.isfinite(array) & ~np.ma.getmaskarray(values)
     with np.errstate(over="ignore"):
@@ -212,8 +235,8 @@ class StereoPair:
 
 def _as_picture(name: str, picture: Any) -> NDArray[Any]:
     """A view as (height, width, channels) of finite numbers that are not negative."""
-    array = np.asarray(picture)
-    if array.ndim not in (2, 3) or array.size == 0 or array.dtype.kind not in "fiu":
+    array = np.asarray(as_array(f"the {name} view", picture))
+    if array.ndim not in (2, 3) or array.size == 0:
         raise InputError(
             f"the {name} view is {array.dtype} of shape {array.shape}; give numbers of (height, width) or "
             "(height, width, channels)"

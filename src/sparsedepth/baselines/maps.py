@@ -6,19 +6,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.ndimage import distance_transform_edt
 
-from sparsedepth.vocabulary import DepthMap, Floats, InputError
+from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, as_floats
 
 
 def map_of(depth: ArrayLike) -> DepthMap:
     """A map as float32 if it came so, otherwise float64: integers keep their values."""
-    values = np.asarray(depth)
-    if values.ndim != 2 or values.size == 0 or values.dtype.kind not in "fiu":
+    values = as_floats("the map", depth)
+    if values.ndim != 2 or values.size == 0:
         raise InputError(
             f"{values.dtype} of shape {values.shape} came; a map is (height, width) real numbers, NaN = missing"
         )
-    values = values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=False)
-    if np.isinf(values).any():
-        raise InputError(f"{int(np.isinf(values).sum())} pixels are infinite; mark unknown pixels with NaN")
+    if (np.abs(values) > LARGEST).any():
+        beyond = int((np.abs(values) > LARGEST).sum())
+        raise InputError(f"{beyond} pixels are infinite or beyond {LARGEST:g}; mark unknown pixels with NaN")
     return values
 
 

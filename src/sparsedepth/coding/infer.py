@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
 from sparsedepth.coding.solver import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.vocabulary import Codes, Floats, InputError, Patches, Vector
+from sparsedepth.vocabulary import LARGEST, Codes, Floats, InputError, Patches, Vector, as_array, as_floats
 from sparsedepth.workers import cores, in_threads
 
-LARGEST = 1e100
+LARGEST_SHORT = 1e15
+"""What float32 patches may hold: squares over a variance stay finite."""
 """Patch values beyond this are refused: fourth powers of them, and sums over pixels, must stay in float64."""
 
 
@@ -57,11 +58,14 @@ def energy(
             f"patches {patches.shape}, atoms {atoms.shape} and codes {codes.shape} do not fit: "
             "they are (n, pixels), (atoms, pixels) and (n, atoms)"
         )
+    if (np.abs(patches) > LARGEST).any() or not (np.abs(codes) <= LARGEST).all():
+        raise InputError(f"patches or codes are infinite or beyond {LARGEST:g}; mark unknown pixels with NaN")
     misfit = patches - Factors(atoms).reconstruct(codes)
     spread = Known(variance).floor_variance(patches)
     known = np.isfinite(spread)
     misfit = np.where(known, misfit, 0.0)
-    pixels = misfit * (misfit / np.where(known, spread, 1.0)) / 2
+    with np.errstate(over="ignore"):  # an absurd residual over a tiny variance has infinite energy
+        pixels = misfit * (misfit / np.where(known, spread, 1.0)) / 2
     return noise.cost(spread) + pixels.sum(axis=1) + (np.abs(codes) * sparsity).sum(axis=1)
 
 
@@ -201,8 +205,9 @@ def _at_the_door(
         noise.require(patches.shape)
     patches = np.ascontiguousarray(patches, np.float32 if patches.dtype == np.float32 else np.float64)
     highest, lowest = (float(f.reduce(patches, axis=None, initial=0)) for f in (np.fmax, np.fmin))
-    if max(highest, -lowest) > LARGEST:
-        raise InputError(f"patches hold infinite or absurd values (beyond {LARGEST:g}); mark unknown pixels with NaN")
+    largest = LARGEST_SHORT if patches.dtype == np.float32 else LARGEST
+    if max(highest, -lowest) > largest:
+        raise InputError(f"patches hold infinite or absurd values (beyond {largest:g}); mark unknown pixels with NaN")
     if not (noise.take(slice(0, 1)).floor_variance(patches[:1]) > 0).all():
         raise InputError(f"the variance is too small for {patches.dtype}; use float64 patches or larger units")
     return patches, atoms.astype(patches.dtype)
@@ -217,15 +222,8 @@ def _prices(sparsity: float | Vector, n_atoms: int) -> tuple[float, Vector | Non
 
 def _real(values: Any) -> Floats:
     """An array of real numbers; masked entries become NaN."""
-    if np.ma.isMaskedArray(values):
-        values = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError("rows of different lengths are no array; give them all the same number of pixels") from None
-    if array.dtype.kind not in "fiu":
-        raise InputError(f"an array of type {array.dtype} came; give real numbers, NaN = missing")
-    return array
+    array = as_array("what came", values)
+    return as_floats("what came", array) if np.ma.isMaskedArray(array) else array
 
 
 def _atoms_of(dictionary: Dictionary | Floats) -> Floats:

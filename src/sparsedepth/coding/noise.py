@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
+from sparsedepth.vocabulary import Floats, InputError, Patches, Vector, as_array
 
 
 class NoiseModel(ABC):
@@ -164,9 +164,7 @@ class Known(NoiseModel):
     initial: float = 1.0
 
     def __post_init__(self) -> None:
-        variance = np.asarray(self.variance)
-        if variance.dtype.kind not in "fiu":
-            raise InputError(f"a known variance of type {variance.dtype} came; give real numbers")
+        variance = np.ma.filled(as_array("the known variance", self.variance))
         variance = variance.astype(np.result_type(variance.dtype, np.float32), copy=False)
         if not (variance > 0).all():
             raise InputError("a known variance must be positive at every pixel; use inf where nothing is known")

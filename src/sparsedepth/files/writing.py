@@ -16,7 +16,7 @@ from sparsedepth.files.encoding import encode_floats, encode_integers
 from sparsedepth.files.formats import Format, format_of
 from sparsedepth.files.profiles import Codes, for_dtype, profile_named, with_options
 from sparsedepth.files.stored import Pixels
-from sparsedepth.vocabulary import DepthImage, InputError, Profile
+from sparsedepth.vocabulary import DepthImage, InputError, Profile, as_array
 
 
 def write(
@@ -58,7 +58,7 @@ def write_array(path: str | Path, array: ArrayLike) -> None:
     """Write numbers that are no depth, as they are: a variance to a float file (inf stays inf), origins to a PNG."""
     path = Path(path)
     file_format = format_of(path)
-    numbers = np.asarray(array)
+    numbers = _unmasked(as_array("what is to be written", array))
     wanted = ("uint8", "uint16") if file_format.integers else ("float32",)
     if not file_format.integers and numbers.dtype.kind == "f":
         numbers = _as_float32(numbers, path)
@@ -70,6 +70,13 @@ def write_array(path: str | Path, array: ArrayLike) -> None:
             f"{path} holds {' or '.join(wanted)} in 2-D and {came} came; convert it, or use another suffix"
         )
     write_atomically(path, file_format.write(numbers, None))
+
+
+def _unmasked(array: Any) -> Pixels:
+    """The numbers, NaN where they are masked; integers cannot say that."""
+    if np.ma.is_masked(array) and array.dtype.kind != "f":
+        raise InputError(f"some of the {array.dtype} numbers are masked, which integers cannot say; fill them first")
+    return np.ma.filled(array, np.nan) if np.ma.is_masked(array) else np.asarray(array)
 
 
 def _as_float32(numbers: Pixels, path: Path) -> Pixels:
@@ -89,11 +96,11 @@ def _encoding(
 ) -> tuple[DepthImage, Profile]:
     """The image in the unit to be written, and how."""
     if profile is None:
-        image = image if isinstance(image, DepthImage) else DepthImage(np.ma.asarray(image))
+        image = image if isinstance(image, DepthImage) else DepthImage(as_array("the map", image))
         return image, with_options(_as_it_came(image, file_format, scale), scale, invalid)
     chosen = for_dtype(profile_named(profile), np.dtype(np.uint16 if file_format.integers else np.float32))
     if not isinstance(image, DepthImage):
-        image = DepthImage(np.ma.asarray(image), chosen.unit, chosen.kind)
+        image = DepthImage(as_array("the map", image), chosen.unit, chosen.kind)
     if image.kind != chosen.kind:
         raise InputError(
             f"the map is {image.kind} and the profile {chosen.name} is for {chosen.kind}; convert it first"
@@ -137,12 +144,14 @@ def _pixels(image: DepthImage, encoding: Profile, file_format: Format, *, coded:
 
 def _beside(image: DepthImage, path: Path, **arrays: ArrayLike | None) -> dict[str, Pixels]:
     """The arrays that go to an npz file beside the map, each a number a pixel."""
-    given: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    given: dict[str, Any] = {
+        name: _unmasked(as_array(name, array)) for name, array in arrays.items() if array is not None
+    }
     if given and path.suffix.lower() != ".npz":
         raise InputError(
             f"only .npz holds {' and '.join(given)} beside the map; use write_array for a file of their own"
         )
     for name, array in given.items():
-        if array.shape != image.values.shape or array.dtype.kind not in "fiu":
+        if array.shape != image.values.shape or array.ndim != 2:
             raise InputError(f"{name} is {array.dtype} of shape {array.shape}; the map has shape {image.values.shape}")
     return given

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter, minimum_filter
 
 from sparsedepth.patches import corners
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration
+from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
 from sparsedepth.workers import in_threads
 
-LARGEST = 1e100
-"""Values beyond this are refused: their squares, the variances, must stay finite."""
 MOST_PIXELS = 2**21
 """A map of more is worked on in tiles."""
 ENOUGH = 2**21
@@ -103,7 +101,7 @@ class Work:
     def of(
         cls, depth: Any, variance: Any, patch_shape: tuple[int, int], invalid: float | Sequence[float] | None
     ) -> Work:
-        depth = np.ma.asarray(depth) if np.ma.isMaskedArray(depth) else np.asarray(depth)
+        depth = as_array("the map", depth)
         dtype = _checked_type(depth)
         given = None if variance is None else _checked_variance(variance, depth.shape)
         thinning = -(-depth.size // ENOUGH)
@@ -212,9 +210,15 @@ class Work:
         values = np.where(refused, np.nan, depth[inside] * self.spread + self.reference)
         least = (float(np.finfo(np.float32).eps) * max(self.spread, abs(self.reference))) ** 2
         spread = np.maximum(variance[inside] * self.spread**2, least)
-        room.depth[target] = values
-        room.variance[target] = np.where(refused, np.inf, np.maximum(spread, np.finfo(room.variance.dtype).tiny))
+        room.depth[target] = np.clip(values, *_range_of(room.depth))
+        room.variance[target] = np.where(refused, np.inf, np.clip(spread, *_range_of(room.variance, above_zero=True)))
         room.origin[target] = origin[inside]
+
+
+def _range_of(array: NDArray[Any], *, above_zero: bool = False) -> tuple[float, float]:
+    """The numbers that its type can hold: what lies beyond saturates."""
+    limits = np.finfo(array.dtype)
+    return float(limits.tiny if above_zero else limits.min), float(limits.max)
 
 
 def real_map(depth: Any, invalid: float | Sequence[float] | None = None) -> tuple[Floats, np.dtype[Any]]:
@@ -244,9 +248,7 @@ def _checked_type(array: NDArray[Any]) -> np.dtype[Any]:
 
 
 def _checked_variance(variance: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    array = np.ma.asarray(variance) if np.ma.isMaskedArray(variance) else np.asarray(variance)
-    if array.dtype.kind not in "fiu":
-        raise InputError(f"the variance is an array of {array.dtype}; give real numbers in squared units of the map")
+    array = as_array("the variance", variance)
     if array.ndim and array.shape != shape:
         raise InputError(f"the variance has shape {array.shape} but the map {shape}; give one for each pixel")
     return np.broadcast_to(array, shape) if array.ndim == 0 else array
