@@ -237,7 +237,7 @@ COST = {**dict.fromkeys(PICTURES, 3), **dict.fromkeys(RESTORING, 15), "match": 1
 def test_any_map_gives_a_valid_result_or_a_sentence(name, tmp_path):
     call = CALLS[name]
 
-    @settings(max_examples=COST.get(name, 40), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=COST.get(name, 40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(depth=maps())
     def law(depth):
         before = frozen(depth)
