@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsedepth import Dictionary, InputError
 from sparsedepth.coding.learn import LearningState
-from sparsedepth.files import MOST_BYTES, MOST_PIXELS, DepthImage, read, read_array, read_photo, write
+from sparsedepth.files import MOST_BYTES, MOST_PIXELS, DepthImage, read, read_about, read_array, read_photo, write
 from sparsedepth.vocabulary import Kind, Unit
 
 SMALL: dict[str, Any] = {"most_pixels": 1 << 16, "most_bytes": 1 << 20}
@@ -38,7 +38,9 @@ def map_law(path: Path) -> str:
     with quiet():
         stored = _result_or_sentence(path, lambda: read_array(path, **budget))
         image = _result_or_sentence(path, lambda: read(path, **budget))
+        about = read_about(path)
         metres = _result_or_sentence(path, lambda: read(path, "ros", **budget))
+    assert all(isinstance(word, str) for pair in about.items() for word in pair)
     if isinstance(stored, str) or isinstance(image, str):
         assert isinstance(image, str), "what has no numbers has no map"
         return "refused"

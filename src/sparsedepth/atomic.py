@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
 
 from sparsedepth.vocabulary import InputError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -22,6 +26,8 @@ def write_atomically(path: str | Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; check the folder and its rights") from None
+        advice = "make room, or choose another disk" if error.errno in NO_ROOM else "check the folder and its rights"
+        raise InputError(f"cannot write {path}: {error.strerror}; {advice}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from sparsedepth import (
     Match,
     Origin,
     Restoration,
+    Restorer,
     StereoPair,
     believe,
     denoise,
@@ -89,6 +90,7 @@ RESTORING: dict[str, Call] = {
     "denoise": lambda d, _: denoise(d, dictionary=atoms(), quality="fast", threads=1),
     "denoise, outward": lambda d, _: denoise(d, dictionary=atoms(), quality="fast", threads=1, outward=True),
     "denoise, paper": lambda d, _: denoise(d, dictionary=atoms(), method="paper", quality="fast", threads=1),
+    "Restorer": lambda d, _: Restorer(atoms(), "fast")(d, threads=1),
     "inpaint": lambda d, _: inpaint(d, dictionary=atoms(), quality="fast", threads=1),
     "believe": lambda d, _: believe(d, dictionary=atoms(), stride=3, threads=1),
 }
@@ -160,9 +162,9 @@ CALLS = RESTORING | CODING | COMPARING | RIVALS | FILES | STEREO | DICTIONARIES 
 ELSEWHERE = {
     "Exponential", "Jeffreys", "Known", "Stationary",  # numbers; with a map they are called by infer
     "Belief", "InputError", "LearningStep", "Match", "Origin", "Restoration", "SparseCode",  # records of results
-    "Profile", "Format", "read_photo",  # photographs and descriptions of files
+    "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading
     "Competitor", "wavelet_frame",  # no map goes in
-    "save_bars", "save_curves", "save_mosaic", "save_origin",  # these draw what we computed
+    "save_bars", "save_calibration", "save_curves", "save_mosaic", "save_origin",  # these draw what we computed
 }  # fmt: skip
 
 
@@ -228,7 +230,7 @@ def same(one: Any, two: Any, why: str) -> None:
 
 IGNORE_MASKS = {"read", "read_map", "read_array", "infer, Known", "Dictionary", "StereoPair", "match", "learn"}
 """A file has no mask, and what must be known everywhere cannot have one."""
-COST = {**dict.fromkeys(PICTURES, 3), **dict.fromkeys(RESTORING, 15), "match": 15}
+COST = {**dict.fromkeys(PICTURES, 2), **dict.fromkeys(RESTORING, 8), "match": 15, "tv_l2": 15, "weighted_lasso": 15}
 """How many maps the slow ones are tried on."""
 
 
