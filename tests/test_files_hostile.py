@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -99,6 +100,14 @@ def lying_directory():
     return bytes(content)
 
 
+def repeated_parts(n=10_000):
+    """A TIFF of 1 GB whose compressed parts, far too many, all lie in the same place."""
+    part = zlib.compress(ZEROS, 1)
+    offsets = struct.pack("<I", 1000 + 8 * n) * n + struct.pack("<I", len(part)) * n
+    more = {273: (4, n, 1000), 279: (4, n, 1000 + 4 * n)}
+    return tiff(tiff_tags(16_000, 16_000, more, compression=8), offsets + part)
+
+
 TINY = (b"IDAT", zlib.compress(bytes(33 * 16)))
 TILE = {322: (4, 1, 1 << 18), 323: (4, 1, 1 << 18), 324: (4, 1, 1000), 325: (4, 1, 64)}
 BOMBS = {
@@ -120,6 +129,7 @@ BOMBS = {
     "tiles.tiff": lambda: tiff(tiff_tags(16, 16, TILE), bytes(64)),
     "deflated tiles.tiff": lambda: tiff(tiff_tags(16, 16, TILE, compression=8), zeros()),
     "fine, tag.tiff": lambda: tiff(tiff_tags(16, 16, {270: (2, 0xFFFFFFF0, 1000)}, size=64), bytes(1024)),
+    "repeated parts.tiff": repeated_parts,
     "offsets.tiff": lambda: tiff(tiff_tags(16, 16, {273: (4, 0x3FFFFFF0, 1000)}, size=64), bytes(1024)),
     "header.npz": lambda: npz(npy_header((40_000, 40_000))),
     "fine, longer than its header.npz": lambda: npz(npy_header((16, 16)), N_ZEROS),
@@ -332,3 +342,12 @@ def test_folders_and_pipes_are_no_files(tmp_path):
         read(tmp_path / "folder.png")
     with pytest.raises(InputError, match="cannot write"):
         write(tmp_path / "folder.png", np.ones((2, 2)), profile="mm")
+
+
+@pytest.mark.skipif(not HAS_EXR, reason="EXR needs the package OpenEXR")
+def test_standard_output_is_given_back_by_threads_that_read_exr(tmp_path):
+    write(tmp_path / "x.exr", np.ones((2, 3)), profile="m")
+    before = sys.stdout
+    with ThreadPoolExecutor(8) as pool:
+        assert all(image.values.shape == (2, 3) for image in pool.map(read, [tmp_path / "x.exr"] * 64))
+    assert sys.stdout is before

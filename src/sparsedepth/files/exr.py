@@ -6,6 +6,7 @@ import contextlib
 import io
 import tempfile
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from sparsedepth.files.stored import Budget, Pixels, Stored
 from sparsedepth.vocabulary import InputError, Profile
 
 ATTRIBUTE = "sparsedepth"
+_LISTENING = Lock()
+"""Standard output belongs to the process: two threads that redirect it at once would not give it back."""
 
 
 def _library() -> Any:
@@ -43,7 +46,7 @@ def read(path: Path, budget: Budget) -> Stored:
 def _pixels(path: Path, channel: str, library: Any) -> Pixels:
     """The pixels of a channel; the library prints what it could not decode, and goes on."""
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), library.File(str(path), separate_channels=True) as file:
+    with _LISTENING, contextlib.redirect_stdout(printed), library.File(str(path), separate_channels=True) as file:
         if printed.getvalue():
             raise InputError("its pixels cannot be decoded; copy it again")
         return np.array(file.channels()[channel].pixels)

@@ -76,6 +76,9 @@ def _check_segments(page: tifffile.TiffPage, itemsize: int) -> None:
     rows = page.tilelength if page.is_tiled else min(page.rowsperstrip, page.imagelength)
     columns = page.tilewidth if page.is_tiled else page.imagewidth
     allowed = rows * columns * itemsize
+    most = -(-page.imagelength // max(rows, 1)) * -(-page.imagewidth // max(columns, 1))
+    if len(page.dataoffsets) > most:  # each would be inflated, and all may lie in the same place
+        raise InputError(f"it lists {len(page.dataoffsets)} parts where {most} hold all its pixels; it is broken")
     for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
         page.parent.filehandle.seek(offset)
         inflate, left = zlib.decompressobj(), page.parent.filehandle.read(count)

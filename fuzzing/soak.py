@@ -1,4 +1,4 @@
-"""Hours of mixed work in one process, with its memory sampled: ``python tests/soak.py --minutes 60``.
+"""Hours of mixed work in one process, with its memory sampled: ``python fuzzing/soak.py --minutes 60``.
 
 Each turn restores a folder of good and bad files by the command line, and reads one file of every kind that fuzzing
 starts from, whole and damaged. Prints a line of JSON at the end, and one a minute on standard error.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "fuzzing"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from reading_laws import law_of, suffix_of
 from seeds import seeds
@@ -85,7 +85,7 @@ def main() -> None:
                 told = time.monotonic()
                 print(f"{(told - began) / 60:.0f} min, {len(samples)} turns, {samples[-1]:.1f} MB", file=sys.stderr)
     part = max(len(samples) // 10, 1)
-    early, late = (float(np.median(some)) for some in (samples[part : 2 * part + 1], samples[-part:]))
+    early, late = (float(np.median(some)) for some in (samples[part : 2 * part] or samples, samples[-part:]))
     report = {"minutes": round((time.monotonic() - began) / 60, 1), "turns": len(samples), **total}
     report |= {"early_mb": round(early, 1), "late_mb": round(late, 1), "growth": round(late / early - 1, 4)}
     report |= {"cpu_seconds": round(time.process_time())}
