@@ -205,6 +205,8 @@ def full_and_read_only_disks(rounds: int, rng: random.Random, folder: Path) -> d
     try:
         for number in range(rounds):
             read_only = number % 2
+            for path in place.iterdir():
+                path.unlink()
             (place / "2.tiff").write_bytes(b"precious")
             (place / "filling").write_bytes(bytes(4096 if read_only else rng.choice([4096, 8192])))
             subprocess.run(["mount", "-o", f"remount,{'ro' if read_only else 'rw'},size=16k", place], check=True)
