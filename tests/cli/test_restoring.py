@@ -253,6 +253,29 @@ def test_what_a_sensor_says_of_its_pixels(command, folder):
     assert files_below(folder / "out2") == ["a.npz"]
 
 
+def test_a_picture_guides_the_filling(command, folder):
+    """One picture for all maps, or one for each; the filled pixels follow it and no others change."""
+    depth = scene()
+    picture = np.where(np.nan_to_num(depth) > 2.6, 220, 30).astype(np.uint8)
+    Image.fromarray(picture).save(folder / "photo.png")
+    common = ("inpaint", folder / "in", "--unit", "mm", *FAST, "--npz")
+    assert command(*common, "-o", folder / "plain").code == 0
+    assert command(*common, "--guide", folder / "photo.png", "-o", folder / "guided").code == 0
+    plain, guided = (read(folder / name / "a.npz").values for name in ("plain", "guided"))
+    filled = read_array(folder / "plain/a.npz", name="origin") == Origin.FILLED
+    np.testing.assert_array_equal(plain[~filled], guided[~filled])
+    assert (plain[filled] != guided[filled]).any()
+    (folder / "photos").mkdir()
+    Image.fromarray(picture).save(folder / "photos/a.jpg")
+    ended = command(*common, "--guide", folder / "photos", "-o", folder / "each")
+    assert ended.code == 1, "b has no picture"
+    assert "sub/b.*" in ended.err
+    assert files_below(folder / "each") == ["a.npz"]
+    ended = command(*common, "--guide", folder / "nothing.png", "-o", folder / "none")
+    assert ended.code == 2
+    assert "nothing.png" in ended.err
+
+
 def test_wishes(command, folder):
     common = ("denoise", folder / "in/a.png", "--unit", "mm", *FAST)
     for name, options in {

@@ -18,7 +18,7 @@ from sparsedepth.cli.places import file_for
 from sparsedepth.cli.reading import Reading
 from sparsedepth.cli.terminal import in_options, say, warn
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.files import read_array, write, write_array
+from sparsedepth.files import read_array, read_photo, write, write_array
 from sparsedepth.files.formats import format_of
 from sparsedepth.files.profiles import for_dtype, profile_named
 from sparsedepth.vocabulary import DepthImage, InputError, Origin, Restoration, Unit
@@ -51,12 +51,14 @@ class RestoringTask:
     output_unit: str | None
     output_scale: float | None
     sensor_variance: str | None
+    guide: str | None = None
 
     def __post_init__(self) -> None:
         if self.output_unit is not None:
             profile_named(self.output_unit)
-        if self.sensor_variance is not None and not os.path.exists(self.sensor_variance):
-            raise InputError(f"there is no file {self.sensor_variance}")
+        for path in (self.sensor_variance, self.guide):
+            if path is not None and not os.path.exists(path):
+                raise InputError(f"there is no file {path}")
 
     @property
     def about(self) -> dict[str, str]:
@@ -67,18 +69,24 @@ class RestoringTask:
 
     def inputs_of(self, place: Place) -> list[Path]:
         """The files that a map's result is made of."""
-        sensor = self._sensor_file(place)
-        return [place.source] if sensor is None else [place.source, sensor]
+        return [path for path in (place.source, self._sensor_file(place), self._guide_file(place)) if path is not None]
 
-    def variance_for(self, place: Place) -> Any:
-        """What the sensor says of this map's pixels, if anything."""
-        path = self._sensor_file(place)
-        return None if path is None else read_array(path, name="variance" if path.suffix.lower() == ".npz" else "")
+    def given_with(self, place: Place) -> dict[str, Any]:
+        """What the sensor says of this map's pixels, and a picture of the same view, if there are any."""
+        sensor, guide = self._sensor_file(place), self._guide_file(place)
+        given: dict[str, Any] = {"variance": None}
+        if sensor is not None:
+            given["variance"] = read_array(sensor, name="variance" if sensor.suffix.lower() == ".npz" else "")
+        return given if guide is None else {**given, "guide": read_photo(guide)}
 
     def _sensor_file(self, place: Place) -> Path | None:
-        if self.sensor_variance is None:
-            return None
-        return file_for(Path(self.sensor_variance), place.name)
+        return None if self.sensor_variance is None else file_for(Path(self.sensor_variance), place.name)
+
+    def _guide_file(self, place: Place) -> Path | None:
+        return None if self.guide is None else file_for(Path(self.guide), place.name, PHOTOS)
+
+
+PHOTOS = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".tif", ".tiff", ".bmp", ".webp")
 
 
 def _words(value: object) -> str:
@@ -123,7 +131,7 @@ def _restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared)
     image = task.read(place.source)
     shared.notes.add(place.source.name, image.assumed)
     try:
-        result = task.restore(image.values, variance=task.variance_for(place), threads=shared.threads)
+        result = task.restore(image.values, **task.given_with(place), threads=shared.threads)
     except InputError as error:
         raise InputError(f"{place.source}: {error}") from None
     shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size

@@ -152,11 +152,11 @@ def _require_rights(folder: Path) -> None:
         raise InputError(f"cannot write into {folder}: it is read-only; choose another folder, or change its rights")
 
 
-def file_for(place: Path, name: Path) -> Path:
+def file_for(place: Path, name: Path, suffixes: Iterable[str] = FORMATS) -> Path:
     """The file itself, or the one below a folder that has this name, whatever its suffix."""
     if not place.is_dir():
         return place
-    found = [place / name.with_suffix(suffix) for suffix in FORMATS]
+    found = [place / name.with_suffix(suffix) for suffix in suffixes]
     found = [file for file in found if os.path.isfile(file)]
     if not found:
         raise InputError(f"there is no file {place / name.with_suffix('.*')} for {name}")

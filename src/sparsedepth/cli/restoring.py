@@ -74,6 +74,13 @@ SensorVariance = Annotated[
         help="Variance of each pixel, in squared units; a file for all maps, or a folder with one of each name.",
     ),
 ]
+GuideOption = Annotated[
+    str | None,
+    typer.Option(
+        "--guide",
+        help="A picture of the same view and size, to fill holes by; a file for all maps, or a folder as above.",
+    ),
+]
 OutwardOption = Annotated[bool, typer.Option("--outward", help="Fill large holes too, less certain inwards.")]
 JobsOption = Annotated[int | None, typer.Option("--jobs", help="Files at the same time; all cores by default.", min=1)]
 SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Leave out maps whose result exists.")]
@@ -98,6 +105,7 @@ def denoise_command(
     dictionary: DictionaryOption = None,
     method: MethodOption = None,
     sensor_variance: SensorVariance = None,
+    guide: GuideOption = None,
     second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
     outward: OutwardOption = False,
     no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are.")] = False,
@@ -115,7 +123,7 @@ def denoise_command(
     wishes = {"quality": str(quality), "outward": outward, "fill": not no_fill, "second_pass": second_pass}
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance)
+    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance, guide)
     _run("denoising", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
@@ -134,6 +142,7 @@ def inpaint_command(
     dictionary: DictionaryOption = None,
     method: MethodOption = None,
     sensor_variance: SensorVariance = None,
+    guide: GuideOption = None,
     outward: OutwardOption = False,
     jobs: JobsOption = None,
     force: ForceOption = False,
@@ -146,7 +155,7 @@ def inpaint_command(
     wishes = {"quality": str(quality), "outward": outward, "correct": False}
     reading = Reading(unit, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance)
+    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance, guide)
     _run("inpainting", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 

@@ -52,6 +52,7 @@ def denoise(
     depth: Any,
     *,
     variance: Any = None,
+    guide: Any = None,
     dictionary: Dictionary | str | None = None,
     method: str = "calibrated",
     quality: str = "balanced",
@@ -68,8 +69,9 @@ def denoise(
     other codes. ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
     refused (NaN, infinite variance), unless ``outward`` asks to fill it ring by ring with growing variance.
     ``second_pass`` inpaints what the first pass found noisy. ``quality`` is "fast", "balanced" or "best", or "paper"
-    for the paper's method, dictionary and stride. A huge map is worked on in tiles; it may lie in a memory-mapped file,
-    and so may the arrays of ``out``, which receive the result.
+    for the paper's method, dictionary and stride. ``guide`` is a picture of the same view, grey or colour: holes are
+    then filled from where it looks alike. A huge map is worked on in tiles; it may lie in a memory-mapped file, and so
+    may the arrays of ``out``, which receive the result.
 
     >>> import numpy as np
     >>> from sparsedepth import denoise
@@ -82,13 +84,14 @@ def denoise(
     restore = Restorer(
         dictionary, quality, method=method, fill=fill, outward=outward, second_pass=second_pass, invalid=invalid
     )
-    return restore(depth, variance=variance, threads=threads, out=out)
+    return restore(depth, variance=variance, guide=guide, threads=threads, out=out)
 
 
 def inpaint(
     depth: Any,
     *,
     variance: Any = None,
+    guide: Any = None,
     dictionary: Dictionary | str | None = None,
     method: str = "calibrated",
     quality: str = "balanced",
@@ -99,4 +102,4 @@ def inpaint(
 ) -> Restoration:
     """Fill the holes of a depth map and leave what was measured as it is. Arguments are those of `denoise`."""
     restore = Restorer(dictionary, quality, method=method, correct=False, outward=outward, invalid=invalid)
-    return restore(depth, variance=variance, threads=threads, out=out)
+    return restore(depth, variance=variance, guide=guide, threads=threads, out=out)

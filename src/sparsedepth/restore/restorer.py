@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore import calibrated, paper
+from sparsedepth.restore import calibrated, guidance, paper
 from sparsedepth.restore import outward as beyond
 from sparsedepth.restore.door import Work
-from sparsedepth.vocabulary import InputError, Restoration
+from sparsedepth.vocabulary import DepthMap, InputError, Restoration
 from sparsedepth.workers import cores, in_order
 
 METHODS = {"calibrated": calibrated, "paper": paper}
@@ -50,12 +50,32 @@ class Restorer:
         self._invalid = invalid
 
     def __call__(
-        self, depth: Any, *, variance: Any = None, threads: int | None = None, out: Restoration | None = None
+        self,
+        depth: Any,
+        *,
+        variance: Any = None,
+        guide: Any = None,
+        threads: int | None = None,
+        out: Restoration | None = None,
     ) -> Restoration:
-        """Restore one map; ``variance`` and ``out`` are those of `denoise`."""
+        """Restore one map; ``variance``, ``guide`` and ``out`` are those of `denoise`."""
         work = Work.of(depth, variance, self._coding.dictionary.patch_shape, self._invalid)
+        picture = None if guide is None else guidance.picture(guide, work.shape)
+        if picture is not None and not self._wishes["fill"]:
+            raise InputError("the guide tells how to fill holes, and fill=False leaves them; drop one of the two")
         threads = n_threads(threads)
-        restore = METHODS[self._method].restorer(work, self._coding, **self._wishes, threads=threads)
+        result = self._restored(work, self._wishes, out, threads)
+        if picture is not None:
+            guidance.refill(result, picture, lambda holed: self._filled(holed, threads))
+        return result
+
+    def _filled(self, depth: DepthMap, threads: int) -> Restoration:
+        """A map with nothing but its holes filled."""
+        work = Work.of(depth, None, self._coding.dictionary.patch_shape, ())
+        return self._restored(work, {**self._wishes, "correct": False, "second_pass": False}, None, threads)
+
+    def _restored(self, work: Work, wishes: dict[str, bool], out: Restoration | None, threads: int) -> Restoration:
+        restore = METHODS[self._method].restorer(work, self._coding, **wishes, threads=threads)
         result = work.do(restore, out, threads)
         if self._outward:
             beyond.fill(result)

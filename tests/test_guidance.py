@@ -1,0 +1,99 @@
+"""Filling with a picture: it decides where depth alone cannot, does no harm where it says nothing, and is checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from skimage.data import stereo_motorcycle
+
+from sparsedepth import denoise, inpaint
+from sparsedepth.data import synthetic
+from sparsedepth.data.motorcycle import motorcycle_disparity
+from sparsedepth.metrics import rmse
+from sparsedepth.restore import guidance
+from sparsedepth.vocabulary import InputError, Origin
+
+PART = (slice(120, 184), slice(250, 314))
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return motorcycle_disparity()[PART], stereo_motorcycle()[0][PART]
+
+
+@pytest.mark.parametrize(
+    "holed",
+    [
+        lambda depth: synthetic.with_missing(depth, 0.9, np.random.default_rng(0)),
+        lambda depth: synthetic.with_kinect_shadows(depth, 1, np.random.default_rng(0)),
+    ],
+    ids=["missing", "shadows"],
+)
+def test_a_real_picture_pays_on_a_real_map(scene, holed):
+    depth, picture = scene
+    plain = inpaint(holed(depth), outward=True, quality="fast")
+    guided = inpaint(holed(depth), outward=True, quality="fast", guide=picture)
+    known = plain.origin == Origin.MEASURED
+    np.testing.assert_array_equal(guided.depth[known], plain.depth[known])
+    np.testing.assert_array_equal(guided.origin, plain.origin)
+    assert (guided.variance > 0).all()
+    assert rmse(guided.depth, depth) < 0.9 * rmse(plain.depth, depth)
+
+
+def test_a_hole_across_a_step_tears_where_the_picture_does():
+    """Which column of a hole belongs to which side, nobody could tell from the depth."""
+    depth = np.where(np.arange(24) < 14, 1.0, 2.0) * np.ones((24, 1))
+    picture = np.where(np.arange(24) < 14, 40, 200).astype(np.uint8) * np.ones((24, 1), np.uint8)
+    holed = depth.copy()
+    holed[9:14, 9:16] = np.nan
+    guided, plain = (inpaint(holed, quality="fast", guide=guide).depth for guide in (picture, None))
+    np.testing.assert_allclose(guided, depth, atol=0.02)
+    assert np.abs(plain - depth).max() > 0.2
+
+
+def test_a_membrane_is_the_mean_of_its_neighbours_by_likeness(scene):
+    """A slow, readable solution of the same equations."""
+    depth, picture = (part[:9, :9] for part in scene)
+    holed = np.where(np.random.default_rng(0).random(depth.shape) < 0.5, np.nan, depth).astype(np.float64)
+    weights = guidance.alike(guidance.picture(picture, depth.shape))
+    found = guidance.membrane(holed, weights, np.full(depth.shape, np.nan))
+    table = weights.toarray()
+    np.testing.assert_allclose(table, table.T)
+    mean = (table @ found.ravel() / table.sum(axis=1)).reshape(depth.shape)
+    np.testing.assert_allclose(found[np.isnan(holed)], mean[np.isnan(holed)], rtol=1e-3)
+    np.testing.assert_array_equal(found[~np.isnan(holed)], holed[~np.isnan(holed)])
+
+
+def test_what_the_picture_is_stored_as_does_not_matter(scene):
+    _, picture = scene
+    small = (np.asarray(picture) // 2 * 2 + 0).astype(np.uint8)
+    small[0, 0] = 255
+    as_floats, as_words = small / 255, small.astype(np.uint16) * 257
+    expected = guidance.picture(small, small.shape[:2])
+    for stored in (as_floats, as_words):
+        np.testing.assert_allclose(guidance.picture(stored, small.shape[:2]), expected, atol=1e-9)
+    assert guidance.picture(np.zeros((4, 4)), (4, 4)).shape == (4, 4, 1)
+
+
+def test_refused_stays_refused_and_whole_maps_stay_as_they_are(scene):
+    depth, picture = scene
+    wide = depth.copy()
+    wide[20:40, 20:40] = np.nan
+    result = denoise(wide, guide=picture, quality="fast")
+    assert (result.origin[22:38, 22:38] == Origin.REFUSED).all()
+    assert np.isnan(result.depth[result.origin == Origin.REFUSED]).all()
+    whole = np.where(np.isnan(depth), 1, depth)
+    np.testing.assert_array_equal(
+        denoise(whole, guide=picture, quality="fast").depth, denoise(whole, quality="fast").depth
+    )
+
+
+@pytest.mark.parametrize("guide", [np.zeros((3, 3)), np.zeros(5), np.full((24, 24), np.nan), np.full((24, 24), "a")])
+def test_a_guide_that_does_not_fit_is_refused(guide):
+    with pytest.raises(InputError, match="the guide"):
+        denoise(np.ones((24, 24)), guide=guide)
+
+
+def test_a_guide_without_filling_is_refused():
+    with pytest.raises(InputError, match="fill=False"):
+        denoise(np.ones((24, 24)), guide=np.ones((24, 24)), fill=False)
