@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 from scipy.sparse import csr_matrix, diags
-from scipy.sparse.linalg import LinearOperator, cg
+from scipy.sparse.linalg import cg
 
 from sparsedepth.restore.rehearsal import Levels
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration
@@ -127,8 +127,9 @@ def membrane(depth: DepthMap, weights: csr_matrix, start: DepthMap) -> Floats:
     degree = np.asarray(rows.sum(axis=1)).ravel()
     inner = diags(degree) - rows[:, unknown]
     first = np.nan_to_num(np.asarray(start, np.float64).ravel()[unknown] - level)
-    jacobi = LinearOperator(inner.shape, matvec=lambda v: v / degree)
-    found, _ = cg(inner, rows[:, known] @ (flat[known] - level), x0=first, rtol=TOLERANCE, maxiter=ROUNDS, M=jacobi)
+    found, _ = cg(
+        inner, rows[:, known] @ (flat[known] - level), x0=first, rtol=TOLERANCE, maxiter=ROUNDS, M=diags(1 / degree)
+    )
     filled = flat.copy()
     filled[unknown] = found + level
     return filled.reshape(depth.shape)
