@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
@@ -16,6 +18,11 @@ class Crop:
     top: int
     left: int
     depth: DepthMap
+
+    def of(self, picture: NDArray[Any]) -> NDArray[Any]:
+        """The same part of something else of the map's size."""
+        height, width = self.depth.shape
+        return picture[self.top : self.top + height, self.left : self.left + width].copy()
 
 
 def crops(

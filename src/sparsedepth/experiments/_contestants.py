@@ -15,7 +15,7 @@ from sparsedepth.data import data_folder
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.metrics import oracle
 from sparsedepth.restore import METHODS, believe, denoise, inpaint
-from sparsedepth.vocabulary import DepthMap, InputError
+from sparsedepth.vocabulary import DepthMap, Floats, InputError
 from sparsedepth.workers import cores
 
 MOST_THREADS = 2
@@ -118,14 +118,14 @@ def filler(name: str) -> Contestant:
     return Contestant(name, lambda holed, truth: Outcome(INPAINTERS[name](holed)))
 
 
-def own_filler() -> Contestant:
-    """`inpaint` as it comes, asked to fill wide holes too."""
+def own_filler(picture: Floats | None = None) -> Contestant:
+    """`inpaint` as it comes, asked to fill wide holes too; with a picture to guide it, or without."""
 
     def restore(holed: DepthMap, truth: DepthMap) -> Outcome:
-        result = inpaint(holed, outward=True, threads=1)
+        result = inpaint(holed, guide=picture, outward=True, threads=1)
         return Outcome(result.depth, result.variance, origin=result.origin)
 
-    return Contestant("inpaint", restore)
+    return Contestant("inpaint" if picture is None else "inpaint, guided", restore)
 
 
 def own_methods() -> list[Contestant]:

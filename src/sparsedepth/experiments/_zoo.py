@@ -10,11 +10,11 @@ import numpy as np
 
 from sparsedepth.data import kinect, synthetic
 from sparsedepth.data.crops import Crop, crops
-from sparsedepth.data.middlebury import benchmark_scene, disparities
-from sparsedepth.data.motorcycle import motorcycle_disparity
+from sparsedepth.data.middlebury import benchmark_pair, scene_names, stereo_pair
+from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
 from sparsedepth.data.range_scans import log_scan
 from sparsedepth.data.time_of_flight import mug
-from sparsedepth.vocabulary import DepthMap
+from sparsedepth.vocabulary import DepthMap, Floats
 
 SIZE, CROP_SEED, NOISE_SEED = 100, 0, 0
 KINDS = ("disparity", "laser")
@@ -37,6 +37,8 @@ class Source:
     kind: str
     name: str
     crop: Crop
+    picture: Floats | None = None
+    """What a camera sees there, (height, width, channels)."""
 
     @property
     def near(self) -> int:
@@ -89,7 +91,7 @@ def rows() -> list[Row]:
 def few_rows() -> list[Row]:
     """One of each family, drawn once."""
     every = {row.name: replace(row, draws=1) for row in rows()}
-    return [every[name] for name in ("clean", impulses(0.05), "quantised", "50% missing")]
+    return [every[name] for name in ("clean", impulses(0.05), "50% missing")]
 
 
 def _clean() -> Row:
@@ -125,7 +127,6 @@ def _holes() -> list[Row]:
         return Row(
             f"{share:.0%} missing",
             lambda source, rng: synthetic.with_missing(source.crop.depth, share, rng),
-            draws=DRAWS,
             holes=True,
         )
 
@@ -147,9 +148,10 @@ def _holes() -> list[Row]:
 def unseen_sources() -> list[Source]:
     """Ten crops of each kind, of scenes on which nothing was learned or chosen."""
     return [
-        Source("disparity", name, crop)
+        Source("disparity", name, crop, crop.of(scene.pair.left))
         for name, n in DISPARITY_CROPS.items()
-        for crop in crops(benchmark_scene(name).disparity, n, SIZE, seed=CROP_SEED)
+        for scene in [benchmark_pair(name)]
+        for crop in crops(scene.disparity, n, SIZE, seed=CROP_SEED)
     ] + [
         Source("laser", name, crop)
         for name, n in LASER_CROPS.items()
@@ -159,9 +161,11 @@ def unseen_sources() -> list[Source]:
 
 def validation_sources() -> list[Source]:
     """Six crops of each kind to choose settings on: Middlebury 2005; other sensors' frames in place of laser scans."""
-    scenes = [crops(depth, 1, SIZE, seed=CROP_SEED)[0] for depth in disparities(2005)[::2]]
+    scenes = [stereo_pair(2005, name) for name in scene_names(2005)]
+    cut = [crops(scene.disparity, 1, SIZE, seed=CROP_SEED)[0] for scene in scenes]
+    disparity = [Source("disparity", "2005", c, c.of(scene.pair.left)) for c, scene in zip(cut, scenes, strict=True)]
     frames = {"kinect": kinect.frames()[0], "mug": mug().depth}
-    return [Source("disparity", "2005", crop) for crop in scenes] + [
+    return disparity + [
         Source("laser", name, crop)
         for name, depth in frames.items()
         for crop in crops(np.log(depth).astype(np.float32), 3, SIZE, seed=CROP_SEED)
@@ -171,4 +175,7 @@ def validation_sources() -> list[Source]:
 def stand_ins(size: int = 32) -> list[Source]:
     """Small parts of a map that needs no data set."""
     found = crops(motorcycle_disparity(), len(KINDS), size, seed=CROP_SEED)
-    return [Source(kind, "Motorcycle", crop) for kind, crop in zip(KINDS, found, strict=True)]
+    pictures = (found[0].of(motorcycle_pair().left), None)
+    return [
+        Source(kind, "Motorcycle", crop, picture) for kind, crop, picture in zip(KINDS, found, pictures, strict=True)
+    ]

@@ -13,6 +13,7 @@ import numpy as np
 from sparsedepth.data.time_of_flight import SIMULATED, simulated
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments import _zoo as zoo
+from sparsedepth.experiments._ablation import Arm, arms, filling_arms
 from sparsedepth.experiments._contestants import (
     NOISY,
     Contestant,
@@ -29,7 +30,7 @@ from sparsedepth.experiments._zoo import KINDS, SHARES, Row, Source, Spoilt, imp
 from sparsedepth.metrics import average_precision, psnr, rmse
 from sparsedepth.pages import table, write_made_part
 from sparsedepth.pictures import Panel, save_panels
-from sparsedepth.vocabulary import DepthMap
+from sparsedepth.vocabulary import DepthMap, Floats
 from sparsedepth.workers import in_order
 
 MOST = 99.0
@@ -38,7 +39,9 @@ RIVALS = ("median", "switching median", "TV-L2", "TV-L1", "NL-means", "bilateral
 FILLERS = ("biharmonic", "linear")
 TOF_RIVALS = ("median", "bilateral", "TV-L2", "NL-means")
 TOF_FACTORS = (2, 4)
-DENOISE, INPAINT = own_methods()[0], own_filler()
+DENOISE, INPAINT, GUIDED = own_methods()[0], own_filler(), "inpaint, guided"
+ABLATED, ABLATED_HOLES = (impulses(0.01), impulses(0.05)), ("50% missing", "80% missing")
+"""The rows on which ingredients are taken out, on every second map."""
 CLEAR = 0.1
 """Deviations of the map beyond which noise is called an outlier, where detection is judged."""
 
@@ -55,16 +58,32 @@ class Job:
 
     @property
     def ours(self) -> bool:
-        return self.contestant in (DENOISE, INPAINT)
+        return self.contestant in (DENOISE, INPAINT) or self.contestant.name == GUIDED
 
     def done(self) -> Outcome:
         depth, truth = self.spoilt.depth, self.spoilt.truth
         return kept(
             self.contestant.name,
             OURS if self.ours else THEIRS,
-            [depth] if self.ours else [depth, truth],
+            self._seen(),
             lambda: self.contestant.restore(depth, truth),
         )
+
+    def _seen(self) -> list[Floats]:
+        """All that the outcome depends on."""
+        if self.contestant.name == GUIDED and self.source.picture is not None:
+            return [self.spoilt.depth, self.source.picture]
+        return [self.spoilt.depth] if self.ours else [self.spoilt.depth, self.spoilt.truth]
+
+
+@dataclass(frozen=True, eq=False)
+class Ablation:
+    """The default method without something on one spoilt map."""
+
+    source: Source
+    row: Row
+    spoilt: Spoilt
+    arm: Arm
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +92,8 @@ class Plan:
 
     sources: Sequence[Source]
     rows: Sequence[Row]
+    arms: Sequence[Arm] = ()
+    filling_arms: Sequence[Arm] = ()
     tof: Sequence[tuple[str, int]] = ()
     note: str = ""
 
@@ -83,16 +104,30 @@ class Plan:
             for row in self.rows
             for draw in range(row.draws)
             for spoilt in [row.done(source, index, draw)]
-            for contestant in contestants(row)
+            for contestant in contestants(row, source)
+        ]
+
+    def ablations(self) -> list[Ablation]:
+        numbered = list(enumerate(self.sources))
+        every_second = [both for kind in KINDS for both in [b for b in numbered if b[1].kind == kind][::2]]
+        groups = ((ABLATED, self.arms), (ABLATED_HOLES, self.filling_arms))
+        return [
+            Ablation(source, row, row.done(source, index, 0), arm)
+            for names, some in groups
+            for row in self.rows
+            if row.name in names
+            for index, source in every_second
+            for arm in some
         ]
 
     def of_kind(self, kind: str) -> list[Source]:
         return [source for source in self.sources if source.kind == kind]
 
 
-def contestants(row: Row) -> list[Contestant]:
+def contestants(row: Row, source: Source) -> list[Contestant]:
     if row.holes:
-        return [*map(filler, FILLERS), INPAINT]
+        guided = [] if source.picture is None else [own_filler(source.picture)]
+        return [*map(filler, FILLERS), INPAINT, *guided]
     return [NOISY, DENOISE] if row.name == "clean" else [NOISY, *map(searched, RIVALS), DENOISE]
 
 
@@ -107,15 +142,27 @@ class Results:
     precision_of_all: dict[str, list[float]] = field(default_factory=dict)
     """The same, with all noise called outliers, however small."""
     promises: Promises = field(default_factory=Promises)
+    shown: dict[tuple[str, str], tuple[Spoilt, DepthMap]] = field(default_factory=dict)
+    """(kind, row) -> the first map, and what we made of it."""
+    ablation: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
+    """kind -> row -> arm -> decibels, one a map."""
+
+    def add_ablation(self, job: Ablation) -> None:
+        outcome = job.arm.done(job.spoilt, job.row.holes)
+        score = min(psnr(outcome.depth, job.spoilt.truth, missing="ignore"), MOST)
+        by_row = self.ablation.setdefault(job.source.kind, {}).setdefault(job.row.name, {})
+        by_row.setdefault(job.arm.name, []).append(score)
 
     def add(self, job: Job, outcome: Outcome) -> None:
         kind, truth = job.source.kind, job.spoilt.truth
         by_row = self.psnr.setdefault(kind, {}).setdefault(job.row.name, {})
         score = min(psnr(outcome.depth, truth), MOST)
         by_row.setdefault(job.contestant.name, {}).setdefault(str(job.source), []).append(score)
+        if job.contestant in (DENOISE, INPAINT):
+            self.shown.setdefault((kind, job.row.name), (job.spoilt, outcome.depth))
         if job.ours and job.row.name == impulses(0.05):
             self._judge_detection(kind, job.spoilt, outcome)
-        if job.ours and (job.row.holes or job.row.name in map(impulses, SHARES)):
+        if job.ours and job.contestant.name != GUIDED and (job.row.holes or job.row.name in map(impulses, SHARES)):
             self.promises.add(kind, truth, outcome)
 
     def _judge_detection(self, kind: str, spoilt: Spoilt, outcome: Outcome) -> None:
@@ -146,19 +193,22 @@ class Bar:
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Spoil the maps, let everyone restore them; write tables, bars, and how far the variance can be trusted."""
-    plan = _quick_plan() if quick else Plan(zoo.unseen_sources(), zoo.rows(), _tof_maps())
-    results, jobs = Results(), plan.jobs()
-    total = len(jobs) + len(plan.tof)
+    plan = _quick_plan() if quick else Plan(zoo.unseen_sources(), zoo.rows(), arms(), filling_arms(), _tof_maps())
+    results, jobs, ablations = Results(), plan.jobs(), plan.ablations()
+    total = len(jobs) + len(ablations) + len(plan.tof)
     for done, (job, outcome) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
         progress(f"{job.source}, {job.row.name}: {job.contestant.name}", done + 1, total)
         results.add(job, outcome)
+    for done, job in enumerate(ablations):
+        progress(f"{job.source}, {job.row.name}: {job.arm.name}", len(jobs) + done + 1, total)
+        results.add_ablation(job)
     tof: dict[str, dict[str, float]] = {}
     for done, (scene, factor) in enumerate(plan.tof):
-        progress(f"{scene} at 1/{factor}", len(jobs) + done + 1, total)
+        progress(f"{scene} at 1/{factor}", len(jobs) + len(ablations) + done + 1, total)
         tof[f"{scene}, 1/{factor}"] = _tof_errors(scene, factor)
     bars = bars_of(results, plan, tof)
     output.mkdir(parents=True, exist_ok=True)
-    _draw_zoo(plan, output)
+    _draw_zoo(plan, results, output)
     draw_trust(results.promises, output)
     _write(output, quick, plan, results, tof, bars)
     return {
@@ -166,6 +216,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         "maps": {kind: [str(source) for source in plan.of_kind(kind)] for kind in KINDS},
         "psnr": results.psnr,
         "average precision": results.precision,
+        "ablation": results.ablation,
         "rmse": tof,
         "bars": [[bar.wanted, bar.measured, bar.met] for bar in bars],
     }
@@ -176,7 +227,7 @@ def _quick_plan() -> Plan:
     note = (
         "A quick run: one small part of the Motorcycle disparities stands in for laser maps and one for disparity maps."
     )
-    return Plan(zoo.stand_ins(), zoo.few_rows(), note=note)
+    return Plan(zoo.stand_ins(), zoo.few_rows(), arms()[:2], note=note)
 
 
 def _tof_maps() -> list[tuple[str, int]]:
@@ -264,16 +315,14 @@ def _never_below(results: Results) -> Bar:
     return Bar("never below the noisy map", f"below on {below} of {n}; least {worst:+.2f} dB ({where})", below == 0)
 
 
-def _draw_zoo(plan: Plan, output: Path) -> None:
+def _draw_zoo(plan: Plan, results: Results, output: Path) -> None:
     """The first map of each kind under most rows, and what we make of it."""
     for kind in KINDS:
         source = plan.of_kind(kind)[0]
-        index = list(plan.sources).index(source)
         panels = [Panel("true", source.crop.depth)]
         for row in plan.rows:
             if row.name == impulses(0.05) or row.holes or not (row.name == "clean" or "impulses" in row.name):
-                spoilt = row.done(source, index, 0)
-                ours = Job(source, row, 0, spoilt, INPAINT if row.holes else DENOISE).done().depth
+                spoilt, ours = results.shown[kind, row.name]
                 shown = [_as_source(source, depth) if row.of_ranges else depth for depth in (spoilt.depth, ours)]
                 panels += [Panel(row.name, shown[0]), Panel(f"ours, {psnr(ours, spoilt.truth):.1f} dB", shown[1])]
         low, high = np.nanmin(source.crop.depth), np.nanmax(source.crop.depth)
@@ -301,6 +350,7 @@ def _write(
         trust_table(results.promises),
         "![reliability](restoration-reliability.png)",
         "![sparsification](restoration-sparsification.png)",
+        *_ablation_parts(results),
         *_tof_parts(tof),
         *(f"## {kind.capitalize()}, the first map\n\n![{kind}](restoration-{kind}.png)" for kind in KINDS),
     ]
@@ -323,7 +373,7 @@ def _told(plan: Plan) -> str:
         f"{zoo.RANGE_NOISE:g} deviations of the map, which is turned into ranges for it. *Quantised* maps have "
         f"{zoo.LEVELS} levels. *Missing* pixels are drawn at random. *Matching shadows* are what a second camera "
         "cannot see, up to 12 pixels wide; *Kinect shadows* have ragged rims, and dark blots.\n\nMeans are over the "
-        f"maps, of {draws} draws each for impulses of amplitude 1 and for missing pixels, of one otherwise; ± is the "
+        f"maps, of {draws} draw{'s' * (draws > 1)} each for impulses of amplitude 1 and of one otherwise; ± is the "
         f"standard error over the maps. PSNR is in dB over the true map's range, {MOST:g} at most."
     )
 
@@ -336,7 +386,51 @@ def _tables(kind: str, plan: Plan, results: Results) -> list[str]:
         f"## {kind.capitalize()}: mean PSNR over {n} map{'s' * (n > 1)}",
         _means(results, kind, noise, [NOISY.name, *RIVALS], DENOISE.name),
         _means(results, kind, holes, list(FILLERS), INPAINT.name),
+        *_guided(results, kind, holes),
     ]
+
+
+def _guided(results: Results, kind: str, holes: Sequence[str]) -> list[str]:
+    """What a picture of the same view is worth, where there is one."""
+    if not holes or GUIDED not in results.psnr[kind][holes[0]]:
+        return []
+    rows = []
+    for name in holes:
+        gain, error = results.gain(kind, name, GUIDED, INPAINT.name)
+        wins = int((results.of(kind, name, GUIDED) > results.of(kind, name, INPAINT.name)).sum())
+        means = [f"{results.of(kind, name, each).mean():.1f}" for each in (INPAINT.name, GUIDED)]
+        rows.append([name, *means, f"{gain:+.2f} ± {error:.2f}", f"{wins} of {len(results.of(kind, name, GUIDED))}"])
+    head = ["with the left picture as guide", INPAINT.name, GUIDED, "gain", "maps won"]
+    return [table(head, rows)]
+
+
+def _ablation_parts(results: Results) -> list[str]:
+    """What is lost without each ingredient."""
+    parts = []
+    for names, title in ((ABLATED, "finding and weighing noise"), (ABLATED_HOLES, "filling holes")):
+        cells = [(kind, row) for kind in KINDS for row in names if row in results.ablation.get(kind, {})]
+        if not cells:
+            continue
+        every = list(results.ablation[cells[0][0]][cells[0][1]])
+        rows = []
+        for arm in every:
+            row = [arm]
+            for kind, name in cells:
+                by = results.ablation[kind][name]
+                if arm == every[0]:
+                    row.append(f"{np.mean(by[arm]):.1f}")
+                else:
+                    loss, error = _mean_and_error(np.subtract(by[arm], by[every[0]]))
+                    row.append(f"{loss:+.2f} ± {error:.2f}")
+            rows.append(row)
+        parts += [f"### {title.capitalize()}", table(["", *(f"{kind}, {name}" for kind, name in cells)], rows)]
+    if not parts:
+        return []
+    told = (
+        "On every second map, one draw: the PSNR of the default, and the change when one ingredient is taken out or "
+        "replaced and everything else stays; ± is the standard error over the maps."
+    )
+    return ["## What each ingredient is worth", told, *parts]
 
 
 def _means(results: Results, kind: str, names: Sequence[str], rivals: Sequence[str], ours: str) -> str:

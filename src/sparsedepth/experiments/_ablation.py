@@ -1,0 +1,85 @@
+"""What each ingredient of the default method is worth: it is taken out, and everything else stays.
+
+An arm replaces one name in one module of `sparsedepth.restore` while it runs, so arms run one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.experiments._keeping import OURS, kept
+from sparsedepth.experiments._zoo import Spoilt
+from sparsedepth.restore import calibrated, denoise, evidence, inpaint, weighing
+from sparsedepth.vocabulary import DepthMap
+
+FIXED = 7
+"""The one of the thresholds that does best if all maps share it: chosen on Middlebury 2005 at 5 % of impulses."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """The default method without something."""
+
+    name: str
+    module: Any = None
+    names: dict[str, Any] = field(default_factory=dict)
+    wishes: dict[str, Any] = field(default_factory=dict)
+
+    def done(self, spoilt: Spoilt, holes: bool) -> Outcome:
+        def make() -> Outcome:
+            restore = inpaint if holes else denoise
+            with self._taken_out():
+                result = restore(spoilt.depth, threads=1, **self.wishes)
+            return Outcome(result.depth, result.variance, origin=result.origin)
+
+        return kept(f"{self.name}, {holes}", (*OURS, "experiments/_ablation.py"), [spoilt.depth], make)
+
+    @contextmanager
+    def _taken_out(self) -> Iterator[None]:
+        before = {name: getattr(self.module, name) for name in self.names}
+        try:
+            for name, value in self.names.items():
+                setattr(self.module, name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self.module, name, value)
+
+
+def arms() -> list[Arm]:
+    """The whole method, and what is left without each part that finds and weighs noise."""
+    return [
+        Arm("the default"),
+        Arm("score without the neighbours", evidence, {"loneliness": _alone}),
+        Arm("score without the disagreement of the patches", evidence, {"DOUBT": 0.0}),
+        Arm("one threshold for all maps, no rehearsal", calibrated, {"weigh": _fixed}),
+        Arm("rehearsal with noise of one size", calibrated, {"_noise_size": lambda *_: 1.0}),
+        Arm("no eagerness", weighing, {"EAGERNESS": 1.0}),
+        Arm("patches 5 apart (`fast`)", wishes={"quality": "fast"}),
+        Arm("the paper's dictionary (Φ1, 16x16)", wishes={"dictionary": "phi1"}),
+    ]
+
+
+def filling_arms() -> list[Arm]:
+    """The same for holes."""
+    return [
+        Arm("the default"),
+        Arm("smoothest surface only", calibrated, {"trust_in_codes": lambda *_: 0.0}),
+        Arm("codes only", calibrated, {"trust_in_codes": lambda *_: 1.0}),
+    ]
+
+
+def _alone(depth: DepthMap) -> np.ndarray:
+    return np.isfinite(depth).astype(np.float64)
+
+
+def _fixed(told: Any, known: np.ndarray, *_: Any) -> weighing.Weighing:
+    mixture = np.zeros(len(weighing.THRESHOLDS))
+    mixture[FIXED] = 1
+    return weighing.Weighing(mixture, 0.05)
