@@ -38,9 +38,9 @@ MOST = 99.0
 RIVALS = ("median", "switching median", "TV-L2", "TV-L1", "NL-means", "bilateral")
 FILLERS = ("biharmonic", "linear")
 TOF_RIVALS = ("median", "bilateral", "TV-L2", "NL-means")
-TOF_FACTORS = (2, 4)
+TOF_FACTORS = (4,)
 DENOISE, INPAINT, GUIDED = own_methods()[0], own_filler(), "inpaint, guided"
-ABLATED, ABLATED_HOLES = (impulses(0.01), impulses(0.05)), ("50% missing", "80% missing")
+ABLATED, ABLATED_HOLES = (impulses(0.05),), ("80% missing",)
 """The rows on which ingredients are taken out, on every second map."""
 CLEAR = 0.1
 """Deviations of the map beyond which noise is called an outlier, where detection is judged."""
