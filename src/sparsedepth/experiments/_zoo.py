@@ -22,7 +22,7 @@ SHARES = (0.01, 0.05, 0.1, 0.2)
 """Of corrupted pixels."""
 AMPLITUDES = (0.5, 1.0, 2.0)
 MISSING = (0.5, 0.8, 0.95)
-DRAWS = 3
+DRAWS = 1
 DISPARITY_CROPS = {"Teddy": 4, "Cones": 3, "Venus": 3}
 LASER_CROPS = {"street_trees_os2": 2, "street_os0": 1, "corner_os1_a": 2, "trees_os1_sparse": 2, "walkway": 3}
 """Ten of each kind; street_os0 has room for one that is hardly holed."""

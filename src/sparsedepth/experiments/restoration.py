@@ -373,7 +373,7 @@ def _told(plan: Plan) -> str:
         f"{zoo.RANGE_NOISE:g} deviations of the map, which is turned into ranges for it. *Quantised* maps have "
         f"{zoo.LEVELS} levels. *Missing* pixels are drawn at random. *Matching shadows* are what a second camera "
         "cannot see, up to 12 pixels wide; *Kinect shadows* have ragged rims, and dark blots.\n\nMeans are over the "
-        f"maps, of {draws} draw{'s' * (draws > 1)} each for impulses of amplitude 1 and of one otherwise; ± is the "
+        f"maps, {draws} draw{'s' * (draws > 1)} of the noise each; ± is the "
         f"standard error over the maps. PSNR is in dB over the true map's range, {MOST:g} at most."
     )
 
