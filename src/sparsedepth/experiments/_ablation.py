@@ -79,7 +79,7 @@ def _alone(depth: DepthMap) -> np.ndarray:
     return np.isfinite(depth).astype(np.float64)
 
 
-def _fixed(told: Any, known: np.ndarray, *_: Any) -> weighing.Weighing:
+def _fixed(*_: Any) -> weighing.Weighing:
     mixture = np.zeros(len(weighing.THRESHOLDS))
     mixture[FIXED] = 1
-    return weighing.Weighing(mixture, 0.05)
+    return weighing.Weighing(mixture, 0.05, float(weighing.THRESHOLDS[FIXED]))

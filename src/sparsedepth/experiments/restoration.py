@@ -100,23 +100,22 @@ class Plan:
     def jobs(self) -> list[Job]:
         return [
             Job(source, row, draw, spoilt, contestant)
-            for index, source in enumerate(self.sources)
+            for source in self.sources
             for row in self.rows
             for draw in range(row.draws)
-            for spoilt in [row.done(source, index, draw)]
+            for spoilt in [row.done(source, draw)]
             for contestant in contestants(row, source)
         ]
 
     def ablations(self) -> list[Ablation]:
-        numbered = list(enumerate(self.sources))
-        every_second = [both for kind in KINDS for both in [b for b in numbered if b[1].kind == kind][::2]]
+        every_second = [source for kind in KINDS for source in self.of_kind(kind)[::2]]
         groups = ((ABLATED, self.arms), (ABLATED_HOLES, self.filling_arms))
         return [
-            Ablation(source, row, row.done(source, index, 0), arm)
+            Ablation(source, row, row.done(source, 0), arm)
             for names, some in groups
             for row in self.rows
             if row.name in names
-            for index, source in every_second
+            for source in every_second
             for arm in some
         ]
 
