@@ -51,6 +51,7 @@ MAY_IMPORT = {
     },
     "cli": {
         "vocabulary",
+        "atomic",
         "dictionary",
         "patches",
         "files",

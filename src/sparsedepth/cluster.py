@@ -81,24 +81,25 @@ class Restoring:
     """Restores maps as ``restore`` does, by the workers; may be called by many threads at once.
 
     The function, with its dictionary, is itself the result of a task: it is sent to each worker once, and should all
-    that have it die, it is made again.
+    that have it die, it is made again. A map whose result grows in files (``out``) is restored here, with the files.
     """
 
     def __init__(self, client: Client, restore: Callable[..., Restoration]) -> None:
-        self._client = client
+        self._client, self._here = client, restore
         self._restore = client.submit(_itself, restore, pure=False)
 
-    def __call__(self, depth: Any, *, variance: Any = None, threads: int | None = None) -> Restoration:
-        del threads  # a worker's tasks fill its cores
-        return _result(self._client, self._client.submit(_restored, self._restore, depth, variance, pure=False))
+    def __call__(self, depth: Any, *, threads: int | None = None, **more: Any) -> Restoration:
+        if more.get("out") is not None:
+            return self._here(depth, threads=threads, **more)
+        return _result(self._client, self._client.submit(_restored, self._restore, depth, more, pure=False))
 
 
 def _itself(thing: Any) -> Any:
     return thing
 
 
-def _restored(restore: Callable[..., Restoration], depth: Any, variance: Any) -> Restoration:
-    return restore(depth, variance=variance, threads=1)
+def _restored(restore: Callable[..., Restoration], depth: Any, more: dict[str, Any]) -> Restoration:
+    return restore(depth, **more, threads=1)
 
 
 class Examiner:

@@ -61,7 +61,7 @@ class Dictionary:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file whose header says where the atoms come from; it appears whole or not at all."""
         header = {**self.about, "kind": KIND, "patch_shape": json.dumps(self.patch_shape)}
-        write_atomically(path, save({"atoms": np.ascontiguousarray(self.atoms)}, metadata=header))
+        write_atomically(path, as_bytes({"atoms": self.atoms}, header))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -110,6 +110,15 @@ def _shape(given: Any) -> tuple[int, int]:
     ):
         return int(given[0]), int(given[1])
     raise InputError(f"the patch shape is {given!r}; give (height, width) in pixels")
+
+
+def as_bytes(arrays: Mapping[str, Floats], header: dict[str, str]) -> bytes:
+    """A safetensors file; its header in one order, which the library leaves to chance."""
+    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=header)
+    end = 8 + int.from_bytes(content[:8], "little")
+    ordered = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    ordered += b" " * (-len(ordered) % 8)
+    return len(ordered).to_bytes(8, "little") + ordered + content[end:]
 
 
 def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, str]]:

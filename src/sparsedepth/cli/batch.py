@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
+from sparsedepth.atomic import discard_unfinished
 from sparsedepth.cli.terminal import in_options
 from sparsedepth.vocabulary import InputError
 
@@ -71,6 +72,7 @@ def whole_files_only(gate: WritingGate) -> Iterator[None]:
         yield
     except SystemExit as stop:
         gate.close()
+        discard_unfinished()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(stop.code if isinstance(stop.code, int) else 1)

@@ -15,7 +15,7 @@ import typer
 
 import sparsedepth
 from sparsedepth.cli.batch import Outcome, Rate, WritingGate, in_parallel, whole_files_only
-from sparsedepth.cli.jobs import Notes, Place, RestoringTask, Shared, attempt
+from sparsedepth.cli.jobs import attempt
 from sparsedepth.cli.journal import Journal
 from sparsedepth.cli.places import (
     Sources,
@@ -27,12 +27,13 @@ from sparsedepth.cli.places import (
     targets,
 )
 from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
+from sparsedepth.cli.tasks import Notes, Place, RestoringTask, Shared
 from sparsedepth.cli.terminal import ClusterOption, ForceOption, print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
 from sparsedepth.files.formats import format_of
 from sparsedepth.restore import METHODS, Restorer
 from sparsedepth.vocabulary import InputError
-from sparsedepth.workers import cores, in_order
+from sparsedepth.workers import cores, in_order, one_blas_thread
 
 
 class Quality(StrEnum):
@@ -231,7 +232,7 @@ def _run(title: str, task: RestoringTask, places: list[Place], run: Run) -> None
     jobs = min(jobs, max(len(waiting), 1))
     shared = Shared(WritingGate(), Notes(), journal, threads=1 if jobs > 1 else None)
     outcomes: dict[str, Outcome] = {}
-    with whole_files_only(shared.gate), progress_bar(Rate()) as bar:
+    with whole_files_only(shared.gate), one_blas_thread, progress_bar(Rate()) as bar:
         shown = bar.add_task(title, total=len(waiting))
         for outcome in in_parallel(partial(attempt, task, shared=shared), waiting, jobs):
             bar.advance(shown)
@@ -264,7 +265,10 @@ def _waiting(task: RestoringTask, places: list[Place], run: Run, journal: Journa
         return places
 
     def done(place: Place) -> bool:
-        return os.path.lexists(place.output) and journal.vouches(task.inputs_of(place), place.outputs)
+        try:
+            return os.path.lexists(place.output) and journal.vouches(task.inputs_of(place), place.outputs)
+        except InputError:  # a sensor's file is missing: the map is tried, and says so
+            return False
 
     with progress_bar(Rate()) as bar:
         verified = list(bar.track(in_order(done, places, cores()), len(places), description="verifying"))

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save
 
 from sparsedepth.atomic import write_atomically
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
 from sparsedepth.coding.statistics import Examine, Statistics, examine, total
-from sparsedepth.dictionary import Dictionary, read_arrays
+from sparsedepth.dictionary import Dictionary, as_bytes, read_arrays
 from sparsedepth.patches import Batch, PatchPool
 from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
 from sparsedepth.workers import one_blas_thread
@@ -175,7 +174,7 @@ class LearningState:
         arrays |= {f"memory.{k}": v for k, v in self.memory.items()}
         header = {"kind": CHECKPOINT, "step": str(self.step), "about": json.dumps(about, sort_keys=True)}
         header["sha256"] = _digest(arrays, header["step"])
-        write_atomically(path, save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata=header))
+        write_atomically(path, as_bytes(arrays, header))
 
     @classmethod
     def load(cls, path: str | Path, about: dict[str, Any]) -> LearningState:

@@ -68,7 +68,7 @@ def _open(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
 
 def _peek(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
     with _open(archive, member) as file:
-        return _header(file)
+        return read_header(file)
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget) -> Pixels:
@@ -106,7 +106,7 @@ def _meaning(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -
 def _small(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Pixels:
     """A text or a few numbers; empty where the array is anything else."""
     with _open(archive, member) as file:
-        header = _header(file)
+        header = read_header(file)
         size = math.prod(header.shape) * header.dtype.itemsize
         if header.dtype.kind not in "Ufiu" or size > MOST_TEXT:
             return np.array("")
@@ -132,7 +132,7 @@ def read_about(path: str | Path) -> dict[str, str]:
         return {}
 
 
-def _header(file: BinaryIO) -> Header:
+def read_header(file: BinaryIO) -> Header:
     """The header of an array, never more than a few thousand bytes of it."""
     start = file.read(12)
     if start[:6] != b"\x93NUMPY" or len(start) < 12:
@@ -146,7 +146,7 @@ def _header(file: BinaryIO) -> Header:
 
 
 def _array(file: BinaryIO, budget: Budget) -> Pixels:
-    header = _header(file)
+    header = read_header(file)
     budget.allow(header.shape, header.dtype)
     height, width = header.shape
     if header.fortran:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -65,3 +66,10 @@ def take(file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any]) -> Pixels
             raise InputError(f"it ends after {got} of {math.prod(shape)} pixels; copy it again")
         content += piece
     return np.frombuffer(content, dtype).reshape(shape)
+
+
+def take_room(file: Any, size: int) -> None:
+    """Give an open file its size, and the disk's room for it: met while writing to mapped memory, a full disk kills."""
+    file.truncate(size)
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import logging
+import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import tifffile
 from PIL.TiffImagePlugin import TiffImageFile
 
 from sparsedepth.files.profiles import as_text, from_text
-from sparsedepth.files.stored import PIECE, Budget, Pixels, Stored
+from sparsedepth.files.stored import PIECE, Budget, Pixels, Stored, take_room
 from sparsedepth.vocabulary import InputError, Profile
 
 GDAL_NODATA = 42113
@@ -25,16 +28,41 @@ MOST_PAGES = 100
 
 def read(path: Path, budget: Budget) -> Stored:
     """The only full-size page, with the code for unknown pixels that GeoTIFF files declare."""
+    with _opened(path, budget) as page:
+        pixels = _pixels(path, page)
+        if pixels.shape != page.shape:
+            raise InputError(f"it holds {pixels.shape} pixels but promised {page.shape}")
+        return Stored(pixels, from_text(page.description), _declared_code(page))
+
+
+def mapped(path: Path) -> Stored:
+    """An uncompressed page that stays in its file; tiles are laid out by rows in a temporary one."""
+    size = path.stat().st_size
+    with _opened(path, Budget(size, size)) as page:
+        dtype = np.dtype(page.dtype).newbyteorder(page.parent.byteorder)
+        says = from_text(page.description), _declared_code(page)
+        if page.is_memmappable:
+            return Stored(np.memmap(path, dtype, "r", page.dataoffsets[0], page.shape), *says)
+        with tempfile.TemporaryFile() as file:
+            take_room(file, page.imagelength * page.imagewidth * dtype.itemsize)
+            pixels = np.memmap(file, np.dtype(page.dtype), "r+", 0, page.shape)
+        for part, (_, _, top, left, _), shape in page.segments():
+            if part is not None:
+                rows, columns = min(shape[1], page.imagelength - top), min(shape[2], page.imagewidth - left)
+                pixels[top : top + rows, left : left + columns] = part[0, :rows, :columns, 0]
+        return Stored(pixels, *says)
+
+
+@contextmanager
+def _opened(path: Path, budget: Budget) -> Iterator[tifffile.TiffPage]:
+    """The only full-size page of a file, within the budget."""
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is broken is said once, as our error
     with tifffile.TiffFile(path) as file:
         page = file.pages.first
         _check_header(page, budget)
         if any(not (other.is_reduced or other.is_mask) for other in _other_pages(file)):
             raise InputError("it holds several pages; a map is one: save the page you mean")
-        pixels = _pixels(path, page)
-        if pixels.shape != page.shape:
-            raise InputError(f"it holds {pixels.shape} pixels but promised {page.shape}")
-        return Stored(pixels, from_text(page.description), _declared_code(page))
+        yield page
 
 
 def _other_pages(file: tifffile.TiffFile) -> list[tifffile.TiffPage]:
@@ -100,18 +128,28 @@ def _declared_code(page: tifffile.TiffPage) -> tuple[float, ...] | None:
 
 def write(pixels: Pixels, profile: Profile | None) -> bytes:
     """Deflated float32 TIFF that says what its numbers mean; a code for unknown pixels is declared as GeoTIFF does."""
+    content = io.BytesIO()
+    tifffile.imwrite(content, pixels, compression="zlib", **_tags(profile))
+    return content.getvalue()
+
+
+def new_file(path: Path, shape: tuple[int, int], dtype: np.dtype[Any], profile: Profile | None) -> int:
+    """An uncompressed TIFF to be filled later; returns where its pixels begin."""
+    written = tifffile.imwrite(
+        path, shape=shape, dtype=dtype, rowsperstrip=shape[0], returnoffset=True, **_tags(profile)
+    )
+    assert written is not None  # one strip: the pixels lie together
+    return written[0]
+
+
+def _tags(profile: Profile | None) -> dict[str, Any]:
     tags: list[Any] = []
     if profile is not None and profile.invalid:
         tags.append((GDAL_NODATA, "s", 0, f"{profile.invalid[0]:.9g}", True))
-    content = io.BytesIO()
-    tifffile.imwrite(
-        content,
-        pixels,
-        photometric="minisblack",
-        compression="zlib",
-        description=None if profile is None else as_text(profile),
-        metadata=None,
-        extratags=tags,
-        software=False,
-    )
-    return content.getvalue()
+    return {
+        "photometric": "minisblack",
+        "description": None if profile is None else as_text(profile),
+        "metadata": None,
+        "extratags": tags,
+        "software": False,
+    }

@@ -10,7 +10,7 @@ from sparsedepth.restore import calibrated, guidance, paper
 from sparsedepth.restore import outward as beyond
 from sparsedepth.restore.door import Work
 from sparsedepth.vocabulary import DepthMap, InputError, Restoration
-from sparsedepth.workers import cores, in_order
+from sparsedepth.workers import cores, in_order, one_blas_thread
 
 METHODS = {"calibrated": calibrated, "paper": paper}
 """Name -> module with ``coding(dictionary, quality)`` and ``restorer(work, coding, ...)``."""
@@ -55,11 +55,13 @@ class Restorer:
         *,
         variance: Any = None,
         guide: Any = None,
+        invalid: float | Sequence[float] | None = None,
         threads: int | None = None,
         out: Restoration | None = None,
     ) -> Restoration:
-        """Restore one map; ``variance``, ``guide`` and ``out`` are those of `denoise`."""
-        work = Work.of(depth, variance, self._coding.dictionary.patch_shape, self._invalid)
+        """Restore one map; arguments are those of `denoise`, and ``invalid`` replaces what holds for the others."""
+        codes = self._invalid if invalid is None else invalid
+        work = Work.of(depth, variance, self._coding.dictionary.patch_shape, codes)
         picture = None if guide is None else guidance.picture(guide, work.shape)
         if picture is not None and not self._wishes["fill"]:
             raise InputError("the guide tells how to fill holes, and fill=False leaves them; drop one of the two")
@@ -75,10 +77,11 @@ class Restorer:
         return self._restored(work, {**self._wishes, "correct": False, "second_pass": False}, None, threads)
 
     def _restored(self, work: Work, wishes: dict[str, bool], out: Restoration | None, threads: int) -> Restoration:
-        restore = METHODS[self._method].restorer(work, self._coding, **wishes, threads=threads)
-        result = work.do(restore, out, threads)
-        if self._outward:
-            beyond.fill(result)
+        with one_blas_thread:  # also where nothing is shared out: more threads would add up in another order
+            restore = METHODS[self._method].restorer(work, self._coding, **wishes, threads=threads)
+            result = work.do(restore, out, threads)
+            if self._outward:
+                beyond.fill(result)
         return result
 
     def each(self, frames: Iterable[Any], *, threads: int | None = None) -> Iterator[Restoration]:

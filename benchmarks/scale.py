@@ -1,0 +1,363 @@
+"""Streams, huge maps and clusters, measured on this machine. Writes the made part of docs/scale.md.
+
+The machine may be busy: the time that a thread stood ready while others had the processor (/proc/*/schedstat, Linux) is
+known, and taken out. What is left is what processors of their own would give.
+
+Each piece (frames, stream, huge, learning, restoring) can be run on its own and leaves its numbers in a folder;
+``page`` puts together whatever there is: ``python benchmarks/scale.py frames learning restoring page``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+import sparsedepth
+from sparsedepth import Restorer, infer, learn
+from sparsedepth.cluster import Examiner, Restoring, connect
+from sparsedepth.coding.noise import Stationary
+from sparsedepth.data.motorcycle import motorcycle_disparity
+from sparsedepth.pages import machine, table, write_made_part
+from sparsedepth.patches import PatchStream
+from sparsedepth.workers import in_order
+
+SHAPE = (240, 320)
+BATCH, PATCH, ATOMS = 2048, 16, 256
+WORKERS = (1, 2, 4)
+ROUNDS = 4
+PAUSE = 5.0
+GIGABIT = {"1 Gbit/s": 125e6, "10 Gbit/s": 1.25e9}
+
+
+def frame(number: int) -> np.ndarray:
+    """A box before a slanted wall, moving; 2 % outliers, 2 % holes and a blind margin."""
+    rng = np.random.default_rng(number)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    depth = 2 + 0.004 * x + 0.002 * y + 0.8 * (x + 0.4 * y > 190 + number % 60)
+    depth -= 0.5 * (np.hypot(x - 100 - number % 80, y - 120) < 50)
+    depth += np.where(rng.random(SHAPE) < 0.02, rng.normal(0, 0.4, SHAPE), 0)
+    depth[rng.random(SHAPE) < 0.02] = np.nan
+    depth[:, :6] = np.nan
+    return depth.astype(np.float32)
+
+
+def waited(pid: int) -> float:
+    """Seconds that the threads of a process have stood ready while others had the processor."""
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            total += int((thread / "schedstat").read_text().split()[1])
+    return total / 1e9
+
+
+def clocked(work: Callable[[], Any], workers: Sequence[int] = (), others: Sequence[int] = ()) -> list[float]:
+    """Wall seconds; CPU seconds of this process; and wall seconds less the waiting of the workers, on average, and of
+    the others."""
+    before = [waited(pid) for pid in (*workers, *others)]
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    delay = np.subtract([waited(pid) for pid in (*workers, *others)], before)
+    n = len(workers)
+    return [wall, cpu, wall - float(delay[:n].mean() if n else 0) - float(delay[n:].sum())]
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    """For a few seconds, be served before others, if the system allows it.
+
+    A thread that waits for the interpreter while the interpreter's owner waits for the processor would count twice.
+    """
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, usual)
+
+
+def frames(_: Path) -> dict[str, Any]:
+    """One thread and two in turns, so that whatever else the machine does falls on both."""
+    restorer, some = Restorer(quality="fast"), [frame(n) for n in range(4)]
+    delays: list[float] = []
+
+    def restored(each: np.ndarray) -> None:
+        start = Path("/proc/thread-self/schedstat").read_text()
+        restorer(each, threads=1)
+        end = Path("/proc/thread-self/schedstat").read_text()
+        delays.append((int(end.split()[1]) - int(start.split()[1])) / 1e9)
+
+    def turn(threads: int) -> list[float]:
+        time.sleep(PAUSE)
+        delays.clear()
+        with hurried():
+            wall, cpu, _ = clocked(lambda: list(in_order(restored, some, threads)))
+        return [wall, cpu, wall - sum(delays) / threads]
+
+    turn(2)
+    return {"frames": len(some), "rows": [[*turn(1), *turn(2)] for _ in range(ROUNDS)]}
+
+
+def stream(_: Path) -> dict[str, Any]:
+    """The memory of this process while a stream goes through."""
+    restorer, memory = Restorer(quality="fast"), []
+    for number, _ in enumerate(restorer.each((frame(n) for n in range(1000)), threads=2), 1):
+        if number % 100 == 0:
+            memory.append([number, psutil.Process().memory_info().rss])
+    return {"memory": memory}
+
+
+def huge(folder: Path) -> dict[str, Any]:
+    """Peak memory of the command for maps of growing size."""
+    found = {}
+    for side in (2500, 5000, 10000):
+        source, target = folder / "huge.npy", folder / "huge.tiff"
+        _huge_map(source, side)
+        target.unlink(missing_ok=True)
+        words = [sys.executable, "-m", "sparsedepth", "denoise", source, "-o", target, "--unit", "m"]
+        started = time.perf_counter()
+        child = os.posix_spawn(sys.executable, [*map(str, words), "--quality", "fast", "--jobs", "1"], os.environ)
+        _, status, usage = os.wait4(child, 0)
+        assert status == 0
+        cpu = usage.ru_utime + usage.ru_stime
+        found[side] = {"peak": usage.ru_maxrss * 1024, "cpu": cpu, "wall": time.perf_counter() - started}
+    return found
+
+
+def _huge_map(path: Path, side: int) -> None:
+    pixels = np.lib.format.open_memmap(path, "w+", np.float32, (side, side))
+    rng, x = np.random.default_rng(0), np.arange(side)
+    for top in range(0, side, 500):
+        y = np.arange(top, min(top + 500, side))[:, None]
+        depth = 2 + 4e-4 * x + 2e-4 * y + 0.8 * ((x // 97 + y // 131) % 2) + 0.3 * np.sin(x / 40) * np.cos(y / 57)
+        depth += np.where(rng.random(depth.shape) < 0.01, rng.normal(0, 0.4, depth.shape), 0)
+        depth[rng.random(depth.shape) < 0.01] = np.nan
+        pixels[top : top + 500] = depth
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """A scheduler and so many worker processes of one thread, and a client."""
+    one = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        processes: list[subprocess.Popen] = []
+
+        def start(what: str, *options: str) -> None:
+            words = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options]
+            processes.append(subprocess.Popen(words, env=one, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+        try:
+            place = Path(folder) / "scheduler.json"
+            start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(place))
+            while not place.exists():
+                time.sleep(0.05)
+            for _ in range(workers):
+                start(
+                    "worker",
+                    "--scheduler-file",
+                    str(place),
+                    "--nthreads",
+                    "1",
+                    "--no-nanny",
+                    "--local-directory",
+                    folder,
+                )
+            client = connect(json.loads(place.read_text())["address"], sparsedepth.__version__)
+            client.wait_for_workers(workers, timeout=120)
+            yield client, [process.pid for process in processes[1:]], [processes[0].pid]
+            client.close()
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+def learning(_: Path) -> dict[str, Any]:
+    """Seconds a step for 1, 2 and 4 workers, taken in turns, and what the client itself spends."""
+    batches = PatchStream([motorcycle_disparity()], (PATCH, PATCH), batch=BATCH)
+    drawn = {step: batches(step) for step in range(ROUNDS + 1)}
+    start = sparsedepth.Dictionary.builtin("phi1")
+    rows: dict[int, list[list[float]]] = {n: [] for n in WORKERS}
+    with ExitStack() as stack:
+        runs = {}
+        for n in WORKERS:
+            client, workers, others = stack.enter_context(cluster(n))
+            run = learn(lambda step: drawn[step], start, steps=10 * (ROUNDS + 1), examiner=Examiner(client))
+            next(run)
+            runs[n] = partial(clocked, partial(next, run), workers, [*others, os.getpid()])
+        for _ in range(ROUNDS):
+            for n in WORKERS:
+                rows[n].append(runs[n]())
+    drawing = clocked(lambda: batches(0))[1]
+    some = drawn[0].patches[:1024]
+    quick = partial(infer, some, start, Stationary(1.0), tolerance=0.0, max_rounds=48, threads=1)
+    return {"rows": rows, "drawing": drawing, "coding": clocked(quick)[1] / len(some)}
+
+
+def restoring(_: Path) -> dict[str, Any]:
+    """Seconds for some frames by 1, 2 and 4 workers, taken in turns, and what the client itself spends."""
+    some, rows = [frame(n) for n in range(4)], {n: [] for n in WORKERS}
+    with ExitStack() as stack:
+        runs = {}
+        for n in WORKERS:
+            client, workers, _ = stack.enter_context(cluster(n))
+            way = Restoring(client, Restorer(quality="fast"))
+            list(in_order(way, some[:n], n))
+            runs[n] = partial(clocked, lambda way=way, n=n: list(in_order(way, some, 2 * n)), workers)
+        for _ in range(ROUNDS):
+            for n in WORKERS:
+                rows[n].append(runs[n]())
+    return {"frames": len(some), "rows": rows}
+
+
+PIECES = {"frames": frames, "stream": stream, "huge": huge, "learning": learning, "restoring": restoring}
+
+
+def page(folder: Path) -> list[str]:
+    """The made part of the page, of the pieces that have been measured."""
+    found = {
+        name: json.loads((folder / f"{name}.json").read_text()) for name in PIECES if (folder / f"{name}.json").exists()
+    }
+    waiting = (
+        "the time that threads stood ready while others had the processor is known, and taken out where it says so"
+    )
+    parts = [f"Medians of {ROUNDS} turns. {machine()} The machine was shared (load: {_loads(found)}); {waiting}."]
+    for name, told in found.items():
+        parts += TOLD[name](told["numbers"], found)
+    return parts
+
+
+def _loads(found: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {told['load']:.1f}" for name, told in found.items())
+
+
+def _frames(told: dict[str, Any], _: Any) -> list[str]:
+    rows, n = np.array(told["rows"]), told["frames"]
+    wall1, cpu1, free1, wall2, cpu2, free2 = np.median(rows, axis=0)
+    lines = [
+        ["1", f"{n / wall1:.2f}", f"{cpu1 / n:.2f}", f"{n / free1:.2f}", "1"],
+        ["2", f"{n / wall2:.2f}", f"{cpu2 / n:.2f}", f"{n / free2:.2f}", f"{np.median(rows[:, 2] / rows[:, 5]):.2f}"],
+    ]
+    head = ["threads", "frames/s, machine shared", "CPU s a frame", "frames/s, waiting taken out", "times one"]
+    return ["## Frames, 320x240, `fast`", table(head, lines)]
+
+
+def _stream(told: dict[str, Any], _: Any) -> list[str]:
+    sizes = dict(told["memory"])
+    first, last = sizes[100], sizes[max(sizes)]
+    said = ", ".join(f"{size / 1e6:.0f} MB after {number}" for number, size in sizes.items())
+    return ["## Memory of a stream", f"{said}: {last / first - 1:+.1%} from frame 100 to {max(sizes)}."]
+
+
+def _huge(told: dict[str, Any], _: Any) -> list[str]:
+    lines = [
+        [f"{int(side) ** 2 / 1e6:.1f}", f"{row['peak'] / 1e9:.2f}", f"{row['cpu'] / (int(side) ** 2 / 1e6):.1f}"]
+        for side, row in told.items()
+    ]
+    return [
+        "## Huge maps, npy to TIFF, `fast`, one thread",
+        table(["megapixels", "peak memory, GB", "CPU s a megapixel"], lines),
+    ]
+
+
+def _scaling(told: dict[str, Any], unit: str, each: float) -> list[str]:
+    rows = {int(n): np.array(values) for n, values in told["rows"].items()}
+    lines = []
+    for n, values in rows.items():
+        times = np.median(rows[1][:, 2]) / np.median(values[:, 2])
+        wall, cpu, free = np.median(values, axis=0)
+        shared = f"{each / wall:.2f}"
+        lines.append(
+            [str(n), shared, f"{each / free:.2f}", f"{times:.2f}", f"{times / n:.0%}", f"{1000 * cpu / each:.0f}"]
+        )
+    head = ["worker processes", f"{unit}/s, machine shared", f"{unit}/s, waiting taken out", "times one", "efficiency"]
+    return [table([*head, f"client's CPU, ms a {unit[:-1]}"], lines)]
+
+
+def _restoring(told: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    table_ = _scaling(told, "frames", told["frames"])
+    rows = {int(n): np.array(values) for n, values in told["rows"].items()}
+    client = float(np.median(rows[2][:, 1])) / told["frames"]
+    work = float(np.median(rows[1][:, 2])) / told["frames"]
+    if "frames" in found:
+        work = (
+            float(np.median(np.array(found["frames"]["numbers"]["rows"])[:, 1])) / found["frames"]["numbers"]["frames"]
+        )
+    moved = 13 * SHAPE[0] * SHAPE[1]
+    lines = []
+    for machines in (1, 2, 10, 100, 1000):
+        cores = 2 * machines
+        limits = {"computing": cores / work, "client's processor": 1 / client}
+        cells = [str(machines), f"{limits['computing']:.0f}"]
+        for speed in GIGABIT.values():
+            least = min({**limits, "network": speed / moved}.items(), key=lambda each: each[1])
+            cells.append(f"{least[1]:.0f} ({least[0]})")
+        lines.append(cells)
+    head = ["machines of 2 cores", "frames/s by computing", *(f"frames/s, {name}" for name in GIGABIT)]
+    said = (
+        f"Model: a frame takes {work:.2f} s of a core; {moved / 1e6:.1f} MB on the wire (4 bytes a pixel out, 9 back) "
+        f"and {1000 * client:.0f} ms of the client's processor."
+    )
+    return ["## Restoring on a cluster", *table_, said, table(head, lines)]
+
+
+def _learning(told: dict[str, Any], _: Any) -> list[str]:
+    table_ = _scaling(told, "steps", 1)
+    wire = 4 * ATOMS * (2 * PATCH**2 + ATOMS)
+    rows = {int(n): np.array(values) for n, values in told["rows"].items()}
+    fixed = float(np.median(rows[2][:, 1])) + told["drawing"]
+    lines = []
+    for machines in (1, 2, 10, 100, 1000):
+        workers = 2 * machines
+        for batch, rule in ((BATCH, "fixed"), (256 * workers, "256 a worker")):
+            busy = min(workers, batch // 128)
+            work = told["coding"] * batch / busy
+            cells = [str(machines), f"{batch} ({rule})"]
+            for speed in GIGABIT.values():
+                step = work + fixed * batch / BATCH + (busy * wire + batch * 4 * PATCH**2) / speed
+                cells.append(f"{batch / step:.0f} ({told['coding'] * batch / step / workers:.0%})")
+            lines.append(cells)
+    head = ["machines of 2 cores", "batch", *(f"patches/s, {name} (efficiency)" for name in GIGABIT)]
+    said = (
+        f"Model: a patch takes {1e6 * told['coding']:.0f} µs of a core and {4 * PATCH**2} bytes on the wire; a worker "
+        f"and step {wire / 1e6:.2f} MB (the atoms there, two sums back); the client "
+        f"{1000 * fixed * 512 / BATCH:.0f} ms for 512 patches (drawing them, and the rest)."
+    )
+    title = f"## Learning on a cluster: batches of {BATCH}, {PATCH}x{PATCH}, {ATOMS} atoms"
+    return [title, *table_, said, table(head, lines)]
+
+
+TOLD = {"frames": _frames, "stream": _stream, "huge": _huge, "restoring": _restoring, "learning": _learning}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pieces", nargs="*", choices=[*PIECES, "page"], default=[*PIECES, "page"])
+    parser.add_argument("--results", type=Path, default=Path("example-output/scale"))
+    options = parser.parse_args()
+    options.results.mkdir(parents=True, exist_ok=True)
+    for piece in options.pieces:
+        if piece == "page":
+            print(write_made_part(Path("docs/scale.md"), "Scale", "python benchmarks/scale.py", page(options.results)))
+            continue
+        busy = os.getloadavg()[0]
+        numbers = PIECES[piece](options.results)
+        (options.results / f"{piece}.json").write_text(json.dumps({"numbers": numbers, "load": busy}))
+
+
+if __name__ == "__main__":
+    main()
