@@ -1,7 +1,6 @@
 """Streams, huge maps and clusters, measured on this machine. Writes the made part of docs/scale.md.
 
-The machine may be busy: the time that a thread stood ready while others had the processor (/proc/*/schedstat, Linux) is
-known, and taken out. What is left is what processors of their own would give.
+The machine may be busy with other things: each measurement lasts a few seconds, for which it asks to be served first.
 
 Each piece (frames, stream, huge, learning, restoring) can be run on its own and leaves its numbers in a folder;
 ``page`` puts together whatever there is: ``python benchmarks/scale.py frames learning restoring page``.
@@ -38,7 +37,7 @@ SHAPE = (240, 320)
 BATCH, PATCH, ATOMS = 2048, 16, 256
 WORKERS = (1, 2, 4)
 ROUNDS = 4
-PAUSE = 5.0
+PAUSE = 3.0
 GIGABIT = {"1 Gbit/s": 125e6, "10 Gbit/s": 1.25e9}
 
 
@@ -54,61 +53,41 @@ def frame(number: int) -> np.ndarray:
     return depth.astype(np.float32)
 
 
-def waited(pid: int) -> float:
-    """Seconds that the threads of a process have stood ready while others had the processor."""
-    total = 0
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(OSError):
-            total += int((thread / "schedstat").read_text().split()[1])
-    return total / 1e9
-
-
-def clocked(work: Callable[[], Any], workers: Sequence[int] = (), others: Sequence[int] = ()) -> list[float]:
-    """Wall seconds; CPU seconds of this process; and wall seconds less the waiting of the workers, on average, and of
-    the others."""
-    before = [waited(pid) for pid in (*workers, *others)]
-    wall, cpu = time.perf_counter(), time.process_time()
-    work()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    delay = np.subtract([waited(pid) for pid in (*workers, *others)], before)
-    n = len(workers)
-    return [wall, cpu, wall - float(delay[:n].mean() if n else 0) - float(delay[n:].sum())]
-
-
 @contextmanager
-def hurried() -> Iterator[None]:
-    """For a few seconds, be served before others, if the system allows it.
-
-    A thread that waits for the interpreter while the interpreter's owner waits for the processor would count twice.
-    """
+def hurried(processes: Sequence[int]) -> Iterator[None]:
+    """For a few seconds, all threads of these processes are served before others, if the system allows it."""
+    threads = [int(task.name) for pid in processes for task in Path(f"/proc/{pid}/task").iterdir()]
     usual = os.getpriority(os.PRIO_PROCESS, 0)
-    with suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
+
+    def ask(priority: int) -> None:
+        for thread in threads:
+            with suppress(PermissionError, ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, thread, priority)
+
+    time.sleep(PAUSE)  # others had to wait, and may go on
+    ask(-20)
     try:
         yield
     finally:
-        os.setpriority(os.PRIO_PROCESS, 0, usual)
+        ask(usual)
+
+
+def clocked(work: Callable[[], Any], others: Sequence[int] = ()) -> list[float]:
+    """Wall seconds, and CPU seconds of this process."""
+    with hurried([os.getpid(), *others]):
+        wall, cpu = time.perf_counter(), time.process_time()
+        work()
+        return [time.perf_counter() - wall, time.process_time() - cpu]
 
 
 def frames(_: Path) -> dict[str, Any]:
     """One thread and two in turns, so that whatever else the machine does falls on both."""
     restorer, some = Restorer(quality="fast"), [frame(n) for n in range(4)]
-    delays: list[float] = []
-
-    def restored(each: np.ndarray) -> None:
-        start = Path("/proc/thread-self/schedstat").read_text()
-        restorer(each, threads=1)
-        end = Path("/proc/thread-self/schedstat").read_text()
-        delays.append((int(end.split()[1]) - int(start.split()[1])) / 1e9)
+    list(restorer.each(some[:2], threads=2))
 
     def turn(threads: int) -> list[float]:
-        time.sleep(PAUSE)
-        delays.clear()
-        with hurried():
-            wall, cpu, _ = clocked(lambda: list(in_order(restored, some, threads)))
-        return [wall, cpu, wall - sum(delays) / threads]
+        return clocked(lambda: list(restorer.each(some, threads=threads)))
 
-    turn(2)
     return {"frames": len(some), "rows": [[*turn(1), *turn(2)] for _ in range(ROUNDS)]}
 
 
@@ -178,7 +157,7 @@ def cluster(workers: int) -> Iterator[Any]:
                 )
             client = connect(json.loads(place.read_text())["address"], sparsedepth.__version__)
             client.wait_for_workers(workers, timeout=120)
-            yield client, [process.pid for process in processes[1:]], [processes[0].pid]
+            yield client, [process.pid for process in processes]
             client.close()
         finally:
             for process in processes:
@@ -195,10 +174,10 @@ def learning(_: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         runs = {}
         for n in WORKERS:
-            client, workers, others = stack.enter_context(cluster(n))
+            client, processes = stack.enter_context(cluster(n))
             run = learn(lambda step: drawn[step], start, steps=10 * (ROUNDS + 1), examiner=Examiner(client))
             next(run)
-            runs[n] = partial(clocked, partial(next, run), workers, [*others, os.getpid()])
+            runs[n] = partial(clocked, partial(next, run), processes)
         for _ in range(ROUNDS):
             for n in WORKERS:
                 rows[n].append(runs[n]())
@@ -214,10 +193,10 @@ def restoring(_: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         runs = {}
         for n in WORKERS:
-            client, workers, _ = stack.enter_context(cluster(n))
+            client, processes = stack.enter_context(cluster(n))
             way = Restoring(client, Restorer(quality="fast"))
             list(in_order(way, some[:n], n))
-            runs[n] = partial(clocked, lambda way=way, n=n: list(in_order(way, some, 2 * n)), workers)
+            runs[n] = partial(clocked, lambda way=way, n=n: list(in_order(way, some, 2 * n)), processes)
         for _ in range(ROUNDS):
             for n in WORKERS:
                 rows[n].append(runs[n]())
@@ -247,13 +226,18 @@ def _loads(found: dict[str, Any]) -> str:
 
 def _frames(told: dict[str, Any], _: Any) -> list[str]:
     rows, n = np.array(told["rows"]), told["frames"]
-    wall1, cpu1, free1, wall2, cpu2, free2 = np.median(rows, axis=0)
+    wall1, cpu1, wall2, cpu2 = np.median(rows, axis=0)
+    times = rows[:, 0] / rows[:, 2]
     lines = [
-        ["1", f"{n / wall1:.2f}", f"{cpu1 / n:.2f}", f"{n / free1:.2f}", "1"],
-        ["2", f"{n / wall2:.2f}", f"{cpu2 / n:.2f}", f"{n / free2:.2f}", f"{np.median(rows[:, 2] / rows[:, 5]):.2f}"],
+        ["1", f"{n / wall1:.2f}", f"{cpu1 / n:.2f}", "1"],
+        [
+            "2",
+            f"{n / wall2:.2f}",
+            f"{cpu2 / n:.2f}",
+            f"{np.median(times):.2f} ({times.min():.2f} to {times.max():.2f})",
+        ],
     ]
-    head = ["threads", "frames/s, machine shared", "CPU s a frame", "frames/s, waiting taken out", "times one"]
-    return ["## Frames, 320x240, `fast`", table(head, lines)]
+    return ["## Frames, 320x240, `fast`", table(["threads", "frames/s", "CPU s a frame", "times one"], lines)]
 
 
 def _stream(told: dict[str, Any], _: Any) -> list[str]:
@@ -278,13 +262,12 @@ def _scaling(told: dict[str, Any], unit: str, each: float) -> list[str]:
     rows = {int(n): np.array(values) for n, values in told["rows"].items()}
     lines = []
     for n, values in rows.items():
-        times = np.median(rows[1][:, 2]) / np.median(values[:, 2])
-        wall, cpu, free = np.median(values, axis=0)
-        shared = f"{each / wall:.2f}"
-        lines.append(
-            [str(n), shared, f"{each / free:.2f}", f"{times:.2f}", f"{times / n:.0%}", f"{1000 * cpu / each:.0f}"]
-        )
-    head = ["worker processes", f"{unit}/s, machine shared", f"{unit}/s, waiting taken out", "times one", "efficiency"]
+        times = rows[1][:, 0] / values[:, 0]
+        wall, cpu = np.median(values, axis=0)
+        shown = f"{np.median(times):.2f} ({times.min():.2f} to {times.max():.2f})" if n > 1 else "1"
+        efficiency = f"{np.median(times) / min(n, os.cpu_count() or 1):.0%}"
+        lines.append([str(n), f"{each / wall:.2f}", shown, efficiency, f"{1000 * cpu / each:.0f}"])
+    head = ["worker processes", f"{unit}/s", "times one", "efficiency, of the cores there are"]
     return [table([*head, f"client's CPU, ms a {unit[:-1]}"], lines)]
 
 
@@ -292,7 +275,7 @@ def _restoring(told: dict[str, Any], found: dict[str, Any]) -> list[str]:
     table_ = _scaling(told, "frames", told["frames"])
     rows = {int(n): np.array(values) for n, values in told["rows"].items()}
     client = float(np.median(rows[2][:, 1])) / told["frames"]
-    work = float(np.median(rows[1][:, 2])) / told["frames"]
+    work = float(np.median(rows[1][:, 0])) / told["frames"]
     if "frames" in found:
         work = (
             float(np.median(np.array(found["frames"]["numbers"]["rows"])[:, 1])) / found["frames"]["numbers"]["frames"]
