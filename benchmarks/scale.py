@@ -1,6 +1,7 @@
 """Streams, huge maps and clusters, measured on this machine. Writes the made part of docs/scale.md.
 
-The machine may be busy with other things: each measurement lasts a few seconds, for which it asks to be served first.
+The machine may be busy with other things, so that clocks on the wall say little: what counts is the processor time of
+the longest way through: of the client, and of the worker that has most to do.
 
 Each piece (frames, stream, huge, learning, restoring) can be run on its own and leaves its numbers in a folder;
 ``page`` puts together whatever there is: ``python benchmarks/scale.py frames learning restoring page``.
@@ -15,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ import numpy as np
 import psutil
 
 import sparsedepth
+import sparsedepth.cluster as work_of_a_cluster
 from sparsedepth import Restorer, infer, learn
 from sparsedepth.cluster import Examiner, Restoring, connect
 from sparsedepth.coding.noise import Stationary
@@ -36,8 +38,7 @@ from sparsedepth.workers import in_order
 SHAPE = (240, 320)
 BATCH, PATCH, ATOMS = 2048, 16, 256
 WORKERS = (1, 2, 4)
-ROUNDS = 4
-PAUSE = 3.0
+ROUNDS = 3
 GIGABIT = {"1 Gbit/s": 125e6, "10 Gbit/s": 1.25e9}
 
 
@@ -53,41 +54,57 @@ def frame(number: int) -> np.ndarray:
     return depth.astype(np.float32)
 
 
-@contextmanager
-def hurried(processes: Sequence[int]) -> Iterator[None]:
-    """For a few seconds, all threads of these processes are served before others, if the system allows it."""
-    threads = [int(task.name) for pid in processes for task in Path(f"/proc/{pid}/task").iterdir()]
-    usual = os.getpriority(os.PRIO_PROCESS, 0)
-
-    def ask(priority: int) -> None:
-        for thread in threads:
-            with suppress(PermissionError, ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, thread, priority)
-
-    time.sleep(PAUSE)  # others had to wait, and may go on
-    ask(-20)
-    try:
-        yield
-    finally:
-        ask(usual)
+def clocked(work: Callable[[], Any]) -> list[float]:
+    """Wall seconds, and processor seconds of this process."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return [time.perf_counter() - wall, time.process_time() - cpu]
 
 
-def clocked(work: Callable[[], Any], others: Sequence[int] = ()) -> list[float]:
-    """Wall seconds, and CPU seconds of this process."""
-    with hurried([os.getpid(), *others]):
-        wall, cpu = time.perf_counter(), time.process_time()
-        work()
-        return [time.perf_counter() - wall, time.process_time() - cpu]
+def metered(task: Callable[..., Any]) -> Callable[..., Any]:
+    """A task that leaves its processor time with the worker that does it."""
+
+    def doing(*given: Any, **options: Any) -> Any:
+        from distributed import get_worker
+
+        start = time.thread_time()
+        result = task(*given, **options)
+        worker: Any = get_worker()
+        worker.spent = getattr(worker, "spent", 0.0) + time.thread_time() - start
+        return result
+
+    return doing
+
+
+def turn_of(client: Any, work: Callable[[], Any]) -> list[float]:
+    """Wall seconds, processor seconds of this process, and those of the workers' tasks."""
+
+    def spent() -> np.ndarray:
+        found = client.run(lambda dask_worker: getattr(dask_worker, "spent", 0.0))
+        return np.array([found[worker] for worker in sorted(found)])
+
+    before = spent()
+    row = clocked(work)
+    return [*row, *(spent() - before)]
 
 
 def frames(_: Path) -> dict[str, Any]:
-    """One thread and two in turns, so that whatever else the machine does falls on both."""
-    restorer, some = Restorer(quality="fast"), [frame(n) for n in range(4)]
-    list(restorer.each(some[:2], threads=2))
+    """One thread and two in turns: wall and processor seconds, and wall seconds less the waiting for a processor."""
+    restorer, some = Restorer(quality="fast"), [frame(n) for n in range(6)]
+    delays: list[float] = []
+
+    def restored(each: np.ndarray) -> None:
+        start = Path("/proc/thread-self/schedstat").read_text()
+        restorer(each, threads=1)
+        end = Path("/proc/thread-self/schedstat").read_text()
+        delays.append((int(end.split()[1]) - int(start.split()[1])) / 1e9)
 
     def turn(threads: int) -> list[float]:
-        return clocked(lambda: list(restorer.each(some, threads=threads)))
+        delays.clear()
+        wall, cpu = clocked(lambda: list(in_order(restored, some, threads)))
+        return [wall, cpu, wall - sum(delays) / threads]
 
+    turn(2)
     return {"frames": len(some), "rows": [[*turn(1), *turn(2)] for _ in range(ROUNDS)]}
 
 
@@ -157,7 +174,7 @@ def cluster(workers: int) -> Iterator[Any]:
                 )
             client = connect(json.loads(place.read_text())["address"], sparsedepth.__version__)
             client.wait_for_workers(workers, timeout=120)
-            yield client, [process.pid for process in processes]
+            yield client
             client.close()
         finally:
             for process in processes:
@@ -167,6 +184,7 @@ def cluster(workers: int) -> Iterator[Any]:
 
 def learning(_: Path) -> dict[str, Any]:
     """Seconds a step for 1, 2 and 4 workers, taken in turns, and what the client itself spends."""
+    work_of_a_cluster.examine = metered(work_of_a_cluster.examine)
     batches = PatchStream([motorcycle_disparity()], (PATCH, PATCH), batch=BATCH)
     drawn = {step: batches(step) for step in range(ROUNDS + 1)}
     start = sparsedepth.Dictionary.builtin("phi1")
@@ -174,10 +192,10 @@ def learning(_: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         runs = {}
         for n in WORKERS:
-            client, processes = stack.enter_context(cluster(n))
+            client = stack.enter_context(cluster(n))
             run = learn(lambda step: drawn[step], start, steps=10 * (ROUNDS + 1), examiner=Examiner(client))
             next(run)
-            runs[n] = partial(clocked, partial(next, run), processes)
+            runs[n] = partial(turn_of, client, partial(next, run))
         for _ in range(ROUNDS):
             for n in WORKERS:
                 rows[n].append(runs[n]())
@@ -188,18 +206,18 @@ def learning(_: Path) -> dict[str, Any]:
 
 
 def restoring(_: Path) -> dict[str, Any]:
-    """Seconds for some frames by 1, 2 and 4 workers, taken in turns, and what the client itself spends."""
+    """Seconds for some frames by 1, 2 and 4 workers, and what the client itself spends."""
+    work_of_a_cluster._restored = metered(work_of_a_cluster._restored)
     some, rows = [frame(n) for n in range(4)], {n: [] for n in WORKERS}
     with ExitStack() as stack:
         runs = {}
         for n in WORKERS:
-            client, processes = stack.enter_context(cluster(n))
+            client = stack.enter_context(cluster(n))
             way = Restoring(client, Restorer(quality="fast"))
-            list(in_order(way, some[:n], n))
-            runs[n] = partial(clocked, lambda way=way, n=n: list(in_order(way, some, 2 * n)), processes)
-        for _ in range(ROUNDS):
-            for n in WORKERS:
-                rows[n].append(runs[n]())
+            list(in_order(way, some[:1], 1))
+            runs[n] = partial(turn_of, client, lambda way=way, n=n: list(in_order(way, some, 2 * n)))
+        for n in WORKERS:
+            rows[n].append(runs[n]())
     return {"frames": len(some), "rows": rows}
 
 
@@ -211,10 +229,11 @@ def page(folder: Path) -> list[str]:
     found = {
         name: json.loads((folder / f"{name}.json").read_text()) for name in PIECES if (folder / f"{name}.json").exists()
     }
-    waiting = (
-        "the time that threads stood ready while others had the processor is known, and taken out where it says so"
+    shared = (
+        f"The machine was shared (load: {_loads(found)}), so times of clusters are processor time of the longest way: "
+        "the client, and the worker that has most to do; messages and the scheduler are not in them."
     )
-    parts = [f"Medians of {ROUNDS} turns. {machine()} The machine was shared (load: {_loads(found)}); {waiting}."]
+    parts = [f"Medians of {ROUNDS} turns. {machine()} {shared}"]
     for name, told in found.items():
         parts += TOLD[name](told["numbers"], found)
     return parts
@@ -226,18 +245,15 @@ def _loads(found: dict[str, Any]) -> str:
 
 def _frames(told: dict[str, Any], _: Any) -> list[str]:
     rows, n = np.array(told["rows"]), told["frames"]
-    wall1, cpu1, wall2, cpu2 = np.median(rows, axis=0)
-    times = rows[:, 0] / rows[:, 2]
-    lines = [
-        ["1", f"{n / wall1:.2f}", f"{cpu1 / n:.2f}", "1"],
-        [
-            "2",
-            f"{n / wall2:.2f}",
-            f"{cpu2 / n:.2f}",
-            f"{np.median(times):.2f} ({times.min():.2f} to {times.max():.2f})",
-        ],
-    ]
-    return ["## Frames, 320x240, `fast`", table(["threads", "frames/s", "CPU s a frame", "times one"], lines)]
+    _, cpu1, free1, _, cpu2, free2 = np.median(rows, axis=0)
+    lines = [["1", f"{cpu1 / n:.2f}", f"{n / free1:.2f}", "1"]]
+    lines += [["2", f"{cpu2 / n:.2f}", f"{n / free2:.2f}", f"{free1 / free2:.2f} to {2 * cpu1 / cpu2:.2f}"]]
+    said = (
+        "Frames a second are those of threads that never wait for a processor: the time they did is taken out. It is "
+        "the lower end, since a thread that waits for the interpreter while its owner waits for a processor is counted "
+        "as waiting for the interpreter; the higher end is by processor time alone."
+    )
+    return ["## Frames, 320x240, `fast`", table(["threads", "CPU s a frame", "frames/s", "times one"], lines), said]
 
 
 def _stream(told: dict[str, Any], _: Any) -> list[str]:
@@ -258,24 +274,23 @@ def _huge(told: dict[str, Any], _: Any) -> list[str]:
     ]
 
 
-def _scaling(told: dict[str, Any], unit: str, each: float) -> list[str]:
+def _scaling(told: dict[str, Any], unit: str, each: float, longest: Callable[[np.ndarray], np.ndarray]) -> list[str]:
+    """A table of times on the longest way: columns are wall, client, workers."""
     rows = {int(n): np.array(values) for n, values in told["rows"].items()}
-    lines = []
+    one, lines = np.median(longest(rows[1])), []
     for n, values in rows.items():
-        times = rows[1][:, 0] / values[:, 0]
-        wall, cpu = np.median(values, axis=0)
-        shown = f"{np.median(times):.2f} ({times.min():.2f} to {times.max():.2f})" if n > 1 else "1"
-        efficiency = f"{np.median(times) / min(n, os.cpu_count() or 1):.0%}"
-        lines.append([str(n), f"{each / wall:.2f}", shown, efficiency, f"{1000 * cpu / each:.0f}"])
-    head = ["worker processes", f"{unit}/s", "times one", "efficiency, of the cores there are"]
-    return [table([*head, f"client's CPU, ms a {unit[:-1]}"], lines)]
+        way = np.median(longest(values))
+        client = f"{1000 * np.median(values[:, 1]) / each:.0f}"
+        lines.append([str(n), f"{each / way:.2f}", f"{one / way:.2f}", f"{one / way / n:.0%}", client])
+    head = ["worker processes", f"{unit}/s", "times one", "efficiency", f"client's CPU, ms a {unit[:-1]}"]
+    return [table(head, lines)]
 
 
 def _restoring(told: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    table_ = _scaling(told, "frames", told["frames"])
+    table_ = _scaling(told, "frames", told["frames"], lambda rows: rows[:, 1:].max(axis=1))
     rows = {int(n): np.array(values) for n, values in told["rows"].items()}
     client = float(np.median(rows[2][:, 1])) / told["frames"]
-    work = float(np.median(rows[1][:, 0])) / told["frames"]
+    work = float(np.median(rows[1][:, 2])) / told["frames"]
     if "frames" in found:
         work = (
             float(np.median(np.array(found["frames"]["numbers"]["rows"])[:, 1])) / found["frames"]["numbers"]["frames"]
@@ -299,7 +314,7 @@ def _restoring(told: dict[str, Any], found: dict[str, Any]) -> list[str]:
 
 
 def _learning(told: dict[str, Any], _: Any) -> list[str]:
-    table_ = _scaling(told, "steps", 1)
+    table_ = _scaling(told, "steps", 1, lambda rows: rows[:, 1] + rows[:, 2:].max(axis=1))
     wire = 4 * ATOMS * (2 * PATCH**2 + ATOMS)
     rows = {int(n): np.array(values) for n, values in told["rows"].items()}
     fixed = float(np.median(rows[2][:, 1])) + told["drawing"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +116,14 @@ def test_a_broken_file_is_told_as_always(command, tmp_path, small_is_huge, name,
     assert ended.code == 1
     assert name in ended.err
     assert not (tmp_path / "out.npy").exists()
+
+
+def test_a_map_is_measured_in_little_memory(monkeypatch):
+    monkeypatch.setattr(door, "ENOUGH", 10_000)
+    depth = np.random.default_rng(0).random((2000, 500), dtype=np.float32)
+    tracemalloc.start()
+    try:
+        door.Work.of(depth, None, (8, 8), None)
+        assert tracemalloc.get_traced_memory()[1] < depth.nbytes / 2
+    finally:
+        tracemalloc.stop()

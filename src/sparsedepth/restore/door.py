@@ -111,7 +111,7 @@ class Work:
             known = np.isfinite(values)
             if given is not None:
                 known &= np.isfinite(_sensor_variance(given[rows]))
-            seen.append(values[known][::thinning])
+            seen.append(values[known][::thinning].copy())  # a view would keep the whole block
         known_values = np.concatenate(seen)
         reference = float(np.median(known_values)) if len(known_values) else 0.0
         spread = float(np.std(known_values - reference)) if len(known_values) else 0.0
