@@ -1,7 +1,7 @@
 """Filling what was refused, for those who would rather have a guess than a hole.
 
-The surface that bends least goes on into the hole, and its variance grows with the distance from what is known, as that
-of a random walk whose steps are as large as the map's own.
+The surface that bends least goes on into the hole. Its slope there is anyone's guess, so its deviation grows with the
+distance from what is known, a step of the map's own size for each pixel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparsedepth.vocabulary import Floats, Origin, Restoration
 MARGIN = 24
 """Pixels around a hole that its surface is drawn through."""
 ENOUGH = 2**20
-"""Differences between neighbours that tell the steps of the walk."""
+"""Differences between neighbours that tell the size of a step."""
 
 
 def fill(result: Restoration) -> None:
@@ -36,7 +36,7 @@ def fill(result: Restoration) -> None:
         far, source = distances
         variance = result.variance[wider]
         start = variance[tuple(source)]
-        variance[mine] = (np.where(np.isfinite(start), start, step) + step * far)[mine]
+        variance[mine] = (np.where(np.isfinite(start), start, step) + step * np.square(far))[mine]
         result.origin[wider][mine] = Origin.FILLED
 
 
