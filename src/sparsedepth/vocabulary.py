@@ -56,7 +56,7 @@ def as_array(what: str, values: Any) -> Any:
 def as_floats(what: str, values: Any) -> Floats:
     """Numbers as float32 if they came so and float64 otherwise, NaN where they are masked."""
     array = as_array(what, values)
-    short = array.dtype == np.float32
+    short = array.dtype.newbyteorder("=") == np.float32
     with np.errstate(over="ignore"):
         return np.ma.filled(array.astype(np.float32 if short else np.float64, copy=False), np.nan)
 
@@ -243,7 +243,7 @@ def _as_picture(name: str, picture: Any) -> NDArray[Any]:
         )
     if not np.isfinite(array).all():
         raise InputError(f"the {name} view holds NaN or infinities; every pixel must have a colour")
-    if array.min() < 0 or array.max() > 65535:
+    if float(array.min()) < 0 or float(array.max()) > 65535:
         raise InputError(
             f"the {name} view holds numbers from {array.min():g} to {array.max():g}; give 8 or 16 bits, or 0..1"
         )

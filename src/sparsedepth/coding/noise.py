@@ -164,7 +164,9 @@ class Known(NoiseModel):
     initial: float = 1.0
 
     def __post_init__(self) -> None:
-        variance = np.ma.filled(as_array("the known variance", self.variance))
+        variance = as_array("the known variance", self.variance)
+        if np.ma.isMaskedArray(variance):
+            variance = np.ma.filled(variance.astype(np.float64), np.inf)
         variance = variance.astype(np.result_type(variance.dtype, np.float32), copy=False)
         if not (variance > 0).all():
             raise InputError("a known variance must be positive at every pixel; use inf where nothing is known")
