@@ -93,8 +93,8 @@ def told(test: Sequence[Matched], chosen_on: Sequence[Matched]) -> list[str]:
         "## `match` beside OpenCV",
         "Bad pixels, %, more than 1 px wrong; colour views. OpenCV's SGBM has eight paths, blocks of 3, and its usual "
         "penalties; its holes are filled from behind in the row. The settings of `match` were chosen on the 27 scenes "
-        "of Middlebury 2005 and 2006 in two sizes, and frozen before this run on the four scenes here; `2005` is the mean of "
-        "its six.",
+        "of Middlebury 2005 and 2006 in two sizes, and frozen before this run on the four scenes here; `2005` is the "
+        "mean of its six.",
         table(["", *(f"{name} {part}" for name, part, _ in columns)], rows),
         "The area under the sparsification curve: the error (RMSE) of what is left as ever more pixels are left out, "
         "those of largest variance first, over the error of all; 1 = in random order. Last, the mean of squared error "
