@@ -40,7 +40,7 @@ demo: install
 	$(BIN)/sparsedepth demo -o demo --force
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: install
 	$(BIN)/ruff check .

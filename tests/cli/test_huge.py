@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from sparsedepth.cli import journal
+from outputs import files_below
 from sparsedepth.files import mapped, read, read_array
 from sparsedepth.restore import door
 
@@ -49,10 +49,6 @@ FILES = {
 }
 
 
-def below(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name != journal.NAME)
-
-
 @pytest.mark.parametrize(("name", "options"), [*((name, ("--method", "paper")) for name in FILES), ("tiles.tif", ())])
 def test_a_mapped_map_becomes_what_a_read_one_does(command, tmp_path, monkeypatch, small_is_huge, name, options):
     (tmp_path / "in").mkdir()
@@ -67,7 +63,7 @@ def test_a_mapped_map_becomes_what_a_read_one_does(command, tmp_path, monkeypatc
             *("--variance-out", folders["variance"], "--origin-out", folders["origin"]),
         )
         assert ended.code == 0, ended.err
-        assert all(len(below(folder)) == 1 for folder in folders.values()), "no temporary file is left"
+        assert all(len(files_below(folder)) == 1 for folder in folders.values()), "no temporary file is left"
     ours, theirs = read(tmp_path / "mapped-out" / name), read(tmp_path / "read-out" / name)
     np.testing.assert_array_equal(ours.values, theirs.values)
     assert ours.unit == theirs.unit
@@ -104,10 +100,12 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(command, tmp_path, monkeyp
     ended = command("denoise", tmp_path / "in.npy", "-o", tmp_path / "out/a.npy", "--unit", "mm")
     assert ended.code == 1
     assert "No space left" in ended.err
-    assert below(tmp_path / "out") == []
+    assert files_below(tmp_path / "out") == []
 
 
-@pytest.mark.parametrize("harm", [lambda c: c[:-5000], lambda c: c[:100], lambda c: b"x" * len(c)], ids=str)
+@pytest.mark.parametrize(
+    "harm", [lambda c: c[:-5000], lambda c: c[:100], lambda c: b"x" * len(c)], ids=["short", "stub", "noise"]
+)
 @pytest.mark.parametrize("name", ["plain.npy", "strips.tiff", "tiles.tif"])
 def test_a_broken_file_is_told_as_always(command, tmp_path, small_is_huge, name, harm):
     FILES[name](tmp_path / name)
