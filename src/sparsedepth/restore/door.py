@@ -207,9 +207,9 @@ class Work:
             slice(side.start, side.start + n) for side, n in zip(window.inside, (height, width), strict=True)
         )
         refused = origin[inside] == Origin.REFUSED
-        values = np.where(refused, np.nan, depth[inside] * self.spread + self.reference)
+        values = np.where(refused, np.nan, depth[inside].astype(np.float64) * self.spread + self.reference)
         least = (float(np.finfo(np.float32).eps) * max(self.spread, abs(self.reference))) ** 2
-        spread = np.maximum(variance[inside] * self.spread**2, least)
+        spread = np.maximum(variance[inside].astype(np.float64) * self.spread**2, least)
         room.depth[target] = np.clip(values, *_range_of(room.depth))
         room.variance[target] = np.where(refused, np.inf, np.clip(spread, *_range_of(room.variance, above_zero=True)))
         room.origin[target] = origin[inside]
