@@ -1,13 +1,15 @@
 """Hours of mixed work in one process, with its memory sampled: ``python fuzzing/soak.py --minutes 60``.
 
 Each turn restores a folder of good and bad files by the command line, and reads one file of every kind that fuzzing
-starts from, whole and damaged. Prints a line of JSON at the end, and one a minute on standard error.
+starts from, whole and damaged. A line of JSON goes to ``fuzzing/soak.jsonl``; ``--page`` tells docs/trust.md of all
+that are there.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import io
 import json
 import os
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +27,9 @@ from reading_laws import law_of, suffix_of
 from seeds import seeds
 from sparsedepth.cli import main as command
 from sparsedepth.files import write
+from sparsedepth.pages import machine, table, write_made_part
 
+HERE = Path(__file__).parent
 KINDS = ("png", "pgm", "pfm", "tiff", "npy", "npz", "exr", "photo", "dictionary")
 
 
@@ -66,29 +71,76 @@ def resident() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    options = parser.parse_args()
+class Books(ctypes.Structure):
+    """What malloc of the GNU C library tells of itself (``mallinfo2``)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t) for name in ("arena", "o", "s", "h", "mapped", "us", "fs", "used", "unused", "top")
+    ]
+
+
+def in_use() -> float:
+    """Megabytes that were asked of malloc and not given back; NaN where it does not tell."""
+    tell = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if tell is None:
+        return float("nan")
+    tell.restype = Books
+    books = tell()
+    return (books.used + books.mapped) / 2**20
+
+
+def soak(seconds: float) -> dict[str, Any]:
+    """Turn after turn; the files counted, and for each tenth of the turns the medians of both kinds of memory."""
     files = {kind: list(seeds(kind)) for kind in KINDS}
     rng, total, samples = np.random.default_rng(0), dict.fromkeys(("restored", "failed", "read", "refused"), 0), []
-    began = told = time.monotonic()
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as name, open(os.devnull, "w") as nowhere:
         folder = Path(name)
         (folder / "in").mkdir()
-        while time.monotonic() - began < 60 * options.minutes:
+        while time.monotonic() - began < seconds:
             with contextlib.redirect_stderr(nowhere):
                 for what, number in turn(folder, files, rng).items():
                     total[what] += number
-            samples.append(resident())
-            if time.monotonic() - told > 60:
-                told = time.monotonic()
-                print(f"{(told - began) / 60:.0f} min, {len(samples)} turns, {samples[-1]:.1f} MB", file=sys.stderr)
-    part = max(len(samples) // 10, 1)
-    early, late = (float(np.median(some)) for some in (samples[part : 2 * part] or samples, samples[-part:]))
-    report = {"minutes": round((time.monotonic() - began) / 60, 1), "turns": len(samples), **total}
-    report |= {"early_mb": round(early, 1), "late_mb": round(late, 1), "growth": round(late / early - 1, 4)}
-    report |= {"cpu_seconds": round(time.process_time())}
+            samples.append((resident(), in_use()))
+    tenths = [np.median(part, axis=0).round(1).tolist() for part in np.array_split(samples, 10) if len(part)]
+    spent = {"minutes": round((time.monotonic() - began) / 60, 1), "cpu_seconds": round(time.process_time())}
+    return {**spent, "turns": len(samples), **total, "tenths": tenths}
+
+
+def told(runs: list[dict[str, Any]]) -> list[str]:
+    """The made part of the page: what was done, and the curve of the memory."""
+    done = table(
+        ["run", "malloc", "minutes", "CPU seconds", "turns", "restored", "failed", "read", "refused"],
+        [
+            [str(n), run["malloc"], f"{run['minutes']:.0f}"]
+            + [f"{run[what]:,}" for what in ("cpu_seconds", "turns", "restored", "failed", "read", "refused")]
+            for n, run in enumerate(runs, 1)
+        ],
+    )
+    rows = []
+    for n, run in enumerate(runs, 1):
+        for kind, curve in zip(("resident", "in use"), np.transpose(run["tenths"]), strict=True):
+            growth = f"{curve[-1] / curve[1] - 1:+.1%}"
+            rows.append([str(n), kind, *(f"{size:.1f}" for size in curve), growth])
+    head = ["run", "MB, median of each tenth of the turns", *(str(n) for n in range(1, 11)), "second to last"]
+    return [machine(), done, table(head, rows)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--page", action="store_true", help="tell docs/trust.md, instead of running")
+    options = parser.parse_args()
+    record = HERE / "soak.jsonl"
+    if options.page:
+        runs = [json.loads(line) for line in record.read_text().splitlines()]
+        command_line = f"python fuzzing/soak.py --minutes {max(run['minutes'] for run in runs):.0f}"
+        print(write_made_part(HERE.parent / "docs" / "trust.md", "Trust", command_line, told(runs), "soak"))
+        return
+    settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("MALLOC_")]
+    report = {"malloc": ", ".join(settings) or "as it is", **soak(60 * options.minutes)}
+    with open(record, "a") as file:
+        file.write(json.dumps(report) + "\n")
     print(json.dumps(report))
 
 

@@ -17,5 +17,14 @@ def test_the_made_part_is_replaced_and_the_rest_stays(tmp_path):
     assert text.count("second result") == text.count("`make it`") == 1
 
 
+def test_parts_with_names_are_replaced_one_by_one(tmp_path):
+    page = tmp_path / "page.md"
+    write_made_part(page, "Title", "make one", ["first"], "one")
+    page.write_text(page.read_text() + "<!-- two: begin --><!-- two: end -->\n")
+    write_made_part(page, "Title", "make two", ["second"], "two")
+    text = page.read_text()
+    assert text.index("first") < text.index("one: end") < text.index("`make two`") < text.index("second")
+
+
 def test_table():
     assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"

@@ -25,17 +25,18 @@ def machine() -> str:
     return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, NumPy {np.__version__}."
 
 
-def write_made_part(path: Path, title: str, command: str, parts: Sequence[str]) -> str:
-    """Replace the made part of a page, or start the page; what was written by hand around it stays."""
-    made = "\n\n".join([_BEGIN, f"Made at commit `{_commit()}` by `{command}`.", *parts, _END])
-    page = path.read_text() if path.exists() else f"# {title}\n\n{_BEGIN}{_END}\n"
-    page = re.sub(re.escape(_BEGIN) + ".*?" + re.escape(_END), lambda _: made, page, flags=re.DOTALL)
+def write_made_part(path: Path, title: str, command: str, parts: Sequence[str], name: str = "made part") -> str:
+    """Replace the made part of a page, or start the page; what was written by hand around it stays.
+
+    A page with several made parts gives each a name.
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    made = "\n\n".join([begin, f"Made at commit `{_commit()}` by `{command}`.", *parts, end])
+    page = path.read_text() if path.exists() else f"# {title}\n\n{begin}{end}\n"
+    page = re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: made, page, flags=re.DOTALL)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page.encode())
     return made
-
-
-_BEGIN, _END = "<!-- made part: begin -->", "<!-- made part: end -->"
 
 
 def _commit() -> str:

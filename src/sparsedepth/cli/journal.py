@@ -75,12 +75,13 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     if not path.is_file():
         return found
-    for text in path.read_text(errors="replace").splitlines():
-        try:
-            line = json.loads(text)
-            found[str(line["output"])] = line
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
+    with open(path, errors="replace") as file:  # line by line: a folder that is made again and again has a long record
+        for text in file:
+            try:
+                line = json.loads(text)
+                found[str(line["output"])] = line
+            except (ValueError, TypeError, KeyError, RecursionError):
+                continue
     return found
 
 
