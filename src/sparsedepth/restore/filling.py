@@ -7,11 +7,14 @@ small weight. How far to follow the codes is learned from known pixels that were
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_erosion, gaussian_filter
+from scipy.sparse import csr_matrix
 
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.restore.door import Window
@@ -90,43 +93,74 @@ def smoothest(
     surface = _averages(depth)
     if not unknown.any() or unknown.all():
         return surface
-    descent = -np.where(unknown, _bending(surface), 0)
-    direction, squared = descent.copy(), float(np.square(descent).sum())
+    bending = _bending(unknown)
+    descent = -_change_of_bending(surface)[unknown]
+    values, direction, squared = surface[unknown], descent.copy(), float(descent @ descent)
     goal = tolerance**2 * squared
     for _ in range(most):
         if squared <= goal:
             break
-        bend = np.where(unknown, _bending(direction), 0)
-        step = squared / float((direction * bend).sum())
-        surface += step * direction
-        descent -= step * bend
-        squared, before = float(np.square(descent).sum()), squared
-        direction = descent + (squared / before) * direction
+        change = bending @ direction
+        step = squared / float(direction @ change)
+        values += step * direction
+        change *= step
+        descent -= change
+        squared, before = float(descent @ descent), squared
+        direction *= squared / before
+        direction += descent
+    surface[unknown] = values
     return surface
 
 
-def _bending(values: Floats) -> Floats:
-    """How the bending energy changes with each pixel: half its gradient.
+BENDS: tuple[tuple[float, dict[tuple[int, int], float]], ...] = (
+    (1, {(0, 0): 1, (1, 0): -2, (2, 0): 1}),
+    (1, {(0, 0): 1, (0, 1): -2, (0, 2): 1}),
+    (2, {(0, 0): 1, (1, 0): -1, (0, 1): -1, (1, 1): 1}),
+)
+"""The second differences along columns, along rows and across both, and how often the square of each counts.
 
-    The energy is the sum of the squares of the second differences along rows, along columns and, twice, across both, as
-    far as they lie within the map: a plane bends nowhere, not even at the border.
-    """
+The bending energy is the sum of these squares as far as they lie within the map: a plane bends nowhere, not even at the
+border.
+"""
+
+
+def _bending(unknown: NDArray[np.bool_]) -> csr_matrix:
+    """The matrix of the bending energy over the unknown pixels, in their order."""
+    count = int(unknown.sum())
+    number = np.full(unknown.shape, -1, np.int32)
+    number[unknown] = np.arange(count, dtype=np.int32)
+    matrix = csr_matrix((count, count))
+    for weight, pixels in BENDS:
+        numbers = np.stack([view.ravel() for view in _seen_by(number, pixels)])
+        numbers = numbers[:, (numbers >= 0).any(axis=0)]
+        which, row = np.nonzero(numbers >= 0)
+        share = np.array(list(pixels.values()), np.float64)[which]
+        difference = csr_matrix((share, (row, numbers[which, row])), (numbers.shape[1], count))
+        matrix = matrix + weight * (difference.T @ difference)
+    return csr_matrix(matrix)
+
+
+def _change_of_bending(values: Floats) -> Floats:
+    """How the bending energy changes with each pixel: half its gradient."""
     change = np.zeros_like(values)
-    for along, into in ((values, change), (values.T, change.T)):
-        bend = along[2:] - 2 * along[1:-1] + along[:-2]
-        into[2:] += bend
-        into[1:-1] -= 2 * bend
-        into[:-2] += bend
-    twist = 2 * (values[1:, 1:] - values[1:, :-1] - values[:-1, 1:] + values[:-1, :-1])
-    change[1:, 1:] += twist
-    change[1:, :-1] -= twist
-    change[:-1, 1:] -= twist
-    change[:-1, :-1] += twist
+    for weight, pixels in BENDS:
+        bend = sum(share * view for view, share in zip(_seen_by(values, pixels), pixels.values(), strict=True))
+        for view, share in zip(_seen_by(change, pixels), pixels.values(), strict=True):
+            view += (weight * share) * bend
     return change
+
+
+def _seen_by(values: NDArray[Any], pixels: Collection[tuple[int, int]]) -> list[NDArray[Any]]:
+    """The values of each of these pixels, counted from a corner, at all places where every one lies within the map."""
+    down, right = (max(along) for along in zip(*pixels, strict=True))
+    rows, columns = (max(side - far, 0) for side, far in zip(values.shape, (down, right), strict=True))
+    return [values[row : row + rows, column : column + columns] for row, column in pixels]
 
 
 def _averages(depth: DepthMap) -> Floats:
     known = np.isfinite(depth)
+    if not known.any():
+        return np.zeros(depth.shape)
     values, surface = np.where(known, depth, 0.0), np.where(known, depth, np.nan).astype(np.float64)
     for reach in REACH:
         if not np.isnan(surface).any():
@@ -135,4 +169,4 @@ def _averages(depth: DepthMap) -> Floats:
         total = gaussian_filter(values.astype(np.float64), reach)
         seen = np.isnan(surface) & (weight > 1e-3)
         surface[seen] = total[seen] / weight[seen]
-    return np.where(np.isnan(surface), values[known].mean() if known.any() else 0.0, surface)
+    return np.where(np.isnan(surface), values[known].mean(), surface)
