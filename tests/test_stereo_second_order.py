@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsedepth.experiments._scenes import cut_out, known, small_scene
+from sparsedepth.metrics import bad_pixels
 from sparsedepth.stereo import cuts, proposals
 from sparsedepth.stereo.fusion import STEPS, SecondOrderEnergy, fuse, hidden_pixels, reduced
 from sparsedepth.stereo.prior import Feedback, with_belief
@@ -185,11 +187,41 @@ def test_energies_fall_and_are_those_of_the_maps(schedule):
     energy = second_order.energy_of(cost, pair)
     steps = list(second_order.fusions(cost, pair, None, np.random.default_rng(0), schedule=schedule))
     energies = [step.energy for step in steps]
-    assert energies[-1] <= energy.value(np.zeros(pair.shape, np.float32))
+    begin = np.zeros(pair.shape, np.float32) if schedule == "touch" else proposals.matched_both_ways(pair)[0]
+    assert energies[0] <= energy.value(begin)
     assert (np.diff(energies) <= 0).all()
     assert steps[-1].energy == pytest.approx(energy.value(steps[-1].disparity))
     assert [step.done for step in steps] == list(range(1, steps[-1].total + 1))
     assert all(0 <= step.labelled <= 1 and step.seconds >= 0 for step in steps)
+
+
+def test_a_level_start_is_no_start():
+    """Nothing tells it from none, and what the right view does not show must not fall for it."""
+    pair = textured()
+    cost = second_order.data_cost(pair)
+
+    def proposed(start):
+        steps = list(second_order.fusions(cost, pair, start, np.random.default_rng(0)))
+        return [step.proposal for step in steps], steps[-1].disparity
+
+    names, without = proposed(None)
+    assert "start" not in names
+    for level in (0.0, 2.0):
+        np.testing.assert_array_equal(proposed(np.full(pair.shape, level))[1], without)
+    assert "start" in proposed(np.add.outer(np.zeros(16), np.linspace(2, 4, 40)))[0]
+
+
+def test_the_authors_schedule_comes_from_chance_to_a_real_scene():
+    """Better than the windows that its planes are fitted to."""
+    scene = cut_out(small_scene(), 0, 0, (32, 64))
+    pair, truth = scene.pair, known(scene, "nonocc")
+    cost = second_order.data_cost(pair)
+    steps = list(second_order.fusions(cost, pair, None, np.random.default_rng(0), schedule="authors"))
+    windows = proposals.matched_windows(cost, pair)
+    assert bad_pixels(steps[-1].disparity, truth, 1.0) < bad_pixels(windows, truth, 1.0)
+    done = [step.done for step in steps]
+    assert done == sorted(set(done))
+    assert done[-1] <= steps[-1].total
 
 
 def test_the_authors_schedule_comes_from_random_maps_to_the_same_shift(monkeypatch):

@@ -68,8 +68,9 @@ def solve(
 ) -> DepthMap:
     """Real-valued disparities that no proposal of the schedule improves any more, in its order.
 
-    ``schedule`` is "quick" (from semi-global matching; the start is but a proposal), "touch" (from the start, a third
-    of the effort, for a map that is good already), or "authors" (from random maps, until it no longer pays).
+    ``schedule`` is "quick" (from semi-global matching; the start is but a proposal, and none if it is level), "touch"
+    (from the start, a third of the effort, for a map that is good already), or "authors" (from random maps, until it no
+    longer pays).
     ``with_mean`` also proposes the mean of the belief that is in the cost, if one is. ``strengths`` are those of
     `energy_of`.
     """
@@ -136,7 +137,8 @@ def _quick(work: _Work) -> Iterator[Fusion]:
     matched, agree = proposals.matched_both_ways(work.pair)
     proposed = [("planes", work.planes(matched, agree, kind)) for kind in range(N_KINDS)]
     proposed.insert(1, ("semi-global by cost", lambda _: proposals.matched_by_cost(work.energy.seen, work.pair)))
-    proposed.insert(2, ("start", lambda _: work.start))
+    if np.ptp(work.start):  # what the right view does not show has no data, and would fall for a level map
+        proposed.insert(2, ("start", lambda _: work.start))
     proposed += [*work.further(), *_smoothing(4)]
     yield from work.fused(matched, proposed, len(proposed))
 
@@ -154,8 +156,8 @@ def _smoothing(count: int) -> list[tuple[str, Propose]]:
     return [("smooth", partial(proposals.smoothed, vertical=turn % 2 == 0)) for turn in range(count)]
 
 
-N_KINDS = 12
-"""Of segments: all but the coarsest."""
+N_KINDS = 8
+"""Of segments: the finer ones; planes in coarser ones lower the energy, but break more than they mend."""
 MOST = 60
 """Fusions of a stage of the authors' schedule."""
 RECENT, TOO_LITTLE = 20, 0.002
