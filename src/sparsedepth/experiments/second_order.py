@@ -36,7 +36,7 @@ from sparsedepth.stereo.twolayer import Believe, Solve, two_layer
 from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
 
 SEEDS, FEW = 5, 2
-"""Of the arms that the claims are about, and of the others."""
+"""Of the arms that the claims are about and of their halves, and of the others."""
 ROUNDS = 2
 """Of both layers; the paper's."""
 ROOMS = (
@@ -103,8 +103,8 @@ FULL = second_order.feedback
 ARMS: Mapping[str, Arm] = {
     AGAIN: Arm(NONE, SEEDS),
     BOTH: Arm(FULL, SEEDS),
-    WEIGHTS: Arm(Feedback(prior=0.0), FEW),
-    PRIOR: Arm(Feedback(prior=FULL.prior, least_weight=1.0), FEW),
+    WEIGHTS: Arm(Feedback(prior=0.0), SEEDS),
+    PRIOR: Arm(Feedback(prior=FULL.prior, least_weight=1.0), SEEDS),
     PROPOSED: Arm(FULL, FEW, with_mean=True),
     BY_MEDIAN: Arm(FULL, FEW, by_median=True),
     ANEW: Arm(NONE, FEW, anew=True),
