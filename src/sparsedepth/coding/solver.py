@@ -239,11 +239,16 @@ class Block:
         self._unit = self._next_unit = self._unit / more
 
     def advance(self, iterations: int) -> None:
+        atoms, factor = self.factors.atoms, self.factors.of(self._exponent)
+        gap, fitted, codes = np.empty_like(self.target), np.empty_like(self.target), np.empty_like(self.codes)
+        step = np.empty((len(gap), factor.shape[1]), gap.dtype)
+        moved, shift = step[:, : len(atoms)], step[:, len(atoms) :]
         for _ in range(iterations):
-            carried = self.residual - self.residual_dual  # f - c
-            gap = self.target - carried
-            gap -= (self.codes - self.code_dual) @ self.factors.atoms
-            moved, shift = np.split(gap @ self.factors.of(self._exponent), [self.codes.shape[1]], axis=1)
+            carried = np.subtract(self.residual, self.residual_dual, out=self.residual)  # f - c
+            np.subtract(self.target, carried, out=gap)
+            np.subtract(self.codes, self.code_dual, out=codes)
+            gap -= np.matmul(codes, atoms, out=fitted)
+            np.matmul(gap, factor, out=step)
             self._update_codes(moved)
             self._update_residual(carried, shift, scratch=gap)
 
@@ -255,7 +260,7 @@ class Block:
         relaxed += self.codes
         relaxed += moved
         most = one if self.factors.price is None or self.factors.all_or_nothing else self.factors.price
-        self.code_dual = np.clip(relaxed, -most, most, out=self.codes)
+        self.code_dual = relaxed.clip(-most, most, out=self.codes)
         if len(self.factors.free):
             self.code_dual[:, self.factors.free] = 0
         relaxed -= self.code_dual
