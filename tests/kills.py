@@ -25,6 +25,7 @@ import numpy as np
 from sparsedepth import Dictionary
 from sparsedepth.cli import main as command
 from sparsedepth.files import FORMATS, read, write
+from sparsedepth.pages import table, write_made_part
 
 SCENARIOS: dict[str, Callable[[int, random.Random, Path], dict[str, int]]] = {}
 
@@ -118,7 +119,10 @@ def writers_killed(rounds: int, rng: random.Random, folder: Path) -> dict[str, i
         for path in folder.glob("map.*"):
             assert np.unique(read(path, "mm").values - base).size == 1, f"{path} is a mixture"
             count["files"] += 1
-    return count | {"leftovers": leftovers(folder)}
+    count["leftovers"] = leftovers(folder)
+    finished(lambda: write(folder / "map.png", base, profile="mm"))
+    assert leftovers(folder) == 0, "the next run has not swept"
+    return count
 
 
 @scenario
@@ -228,16 +232,39 @@ def full_and_read_only_disks(rounds: int, rng: random.Random, folder: Path) -> d
     return count
 
 
+def told(counts: dict[str, dict[str, int]]) -> str:
+    """A table of what was tried, how often, and what happened."""
+    said = {
+        "writers_killed": "writers of every format, killed | {kills} kills | {files} files looked at: all whole; "
+        "{leftovers} temporary files left at the end, which the next writer removed",
+        "denoise_killed": "`denoise` on a folder, killed | {kills} kills | {files} files looked at: all as "
+        "undisturbed; {resumed} of {resumed} `--resume` ended with the same files",
+        "learn_killed": "`learn`, killed | {kills} kills | {resumed} of {resumed} `--resume` ended with the same "
+        "dictionary, to the last bit",
+        "two_runs_at_once": "two runs into one folder at once | {pairs} pairs | both ended well; {files} files, all "
+        "whole",
+        "full_and_read_only_disks": "full disk, read-only disk (tmpfs) | {runs} runs | one sentence a file "
+        "({sentences}), the old file kept, nothing half",
+    }
+    rows = [said[name].format(**count).split(" | ") for name, count in counts.items()]
+    return table(["what", "how often", "what happened"], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rounds", type=int)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; all by default")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", action="store_true", help="tell docs/trust.md")
     options = parser.parse_args()
+    counts = {}
     for name in options.scenarios or SCENARIOS:
         with tempfile.TemporaryDirectory() as folder:
-            count = SCENARIOS[name](options.rounds, random.Random(options.seed), Path(folder))
-        print(json.dumps({"scenario": name, **count}), flush=True)
+            counts[name] = SCENARIOS[name](options.rounds, random.Random(options.seed), Path(folder))
+        print(json.dumps({"scenario": name, **counts[name]}), flush=True)
+    if options.page:
+        page = Path(__file__).parents[1] / "docs" / "trust.md"
+        write_made_part(page, "Trust", f"python tests/kills.py {options.rounds} --page", [told(counts)], "kills")
 
 
 if __name__ == "__main__":
