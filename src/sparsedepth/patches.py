@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -64,9 +64,20 @@ def add_tiles(total: Floats, tiles: Floats, tops: NDArray[np.intp], lefts: NDArr
     rows, _, height, width = tiles.shape
     strips = np.zeros((rows, height, total.shape[1]))
     for column in range(width):
-        strips[:, :, lefts + column] += tiles[:, :, :, column].swapaxes(1, 2)
+        for some, places in _runs(lefts, column):
+            strips[:, :, places] += tiles[:, some, :, column].swapaxes(1, 2)
     for row in range(height):
-        total[tops + row] += strips[:, row]
+        for some, places in _runs(tops, row):
+            total[places] += strips[some, row]
+
+
+def _runs(starts: NDArray[np.intp], beyond: int) -> Iterator[tuple[slice, slice]]:
+    """Rising places, so far beyond their starts, as few slices beside those of their order: faster than one by one."""
+    begin = 0
+    for end in [*(np.flatnonzero(np.diff(starts, 2)) + 2).tolist(), len(starts)]:
+        step = int(starts[begin + 1] - starts[begin]) if end > begin + 1 else 1
+        yield slice(begin, end), slice(int(starts[begin]) + beyond, int(starts[end - 1]) + beyond + 1, step)
+        begin = end
 
 
 def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Floats | None = None) -> Normalised:

@@ -112,6 +112,24 @@ def infer(
     return SparseCode(solution.codes, variance, value, solution.rounds, solution.converged)
 
 
+def sparse_codes(
+    patches: Patches,
+    dictionary: Dictionary | Floats,
+    noise: NoiseModel,
+    sparsity: float | Vector,
+    *,
+    tolerance: float,
+    max_rounds: int,
+    block: int = 1024,
+) -> Codes:
+    """The codes of `infer`, by one thread, for whoever does not ask for variances and energies."""
+    patches, atoms = _at_the_door(patches, dictionary, noise, sparsity, tolerance)
+    block, _ = _sizes(len(patches), block, 1, max_rounds)
+    largest, price = _prices(sparsity, len(atoms))
+    at_rest = EnergyAtRest(tolerance)
+    return _solve(patches, noise, largest, _factors(atoms, price), at_rest, max_rounds, block, 1).codes
+
+
 def weighted_lasso(
     patches: Patches,
     dictionary: Dictionary | Floats,

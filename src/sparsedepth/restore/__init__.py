@@ -13,7 +13,7 @@ from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import paper
 from sparsedepth.restore.door import Part, Work
 from sparsedepth.restore.restorer import METHODS, Restorer, at_least_one, dictionary_of, n_threads
-from sparsedepth.restore.votes import Coding, vote
+from sparsedepth.restore.votes import Coding, vote_on_noise
 from sparsedepth.vocabulary import Belief, Floats, Origin, Restoration
 
 __all__ = ["METHODS", "Restorer", "believe", "denoise", "inpaint"]
@@ -40,7 +40,7 @@ def believe(
     coding = Coding(chosen, noise, sparsity, at_least_one("stride", stride))
 
     def believed(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
-        votes = vote(part.depth, coding, part.variance, window=part.window, threads=threads)
+        votes = vote_on_noise(part.depth, coding, part.variance, window=part.window, threads=threads)
         spread = np.where(np.isfinite(part.depth), votes.noise, paper.predicted_variance(votes))
         return votes.mean, spread, np.where(votes.count > 0, Origin.MEASURED, Origin.REFUSED)
 

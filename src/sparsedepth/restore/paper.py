@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
-from sparsedepth.restore.votes import Coding, Votes, vote
+from sparsedepth.restore.votes import Coding, NoiseVotes, vote_on_noise
 from sparsedepth.vocabulary import Floats, InputError
 
 STRIDES = {"paper": 1, "best": 2, "balanced": 5, "fast": 7}
@@ -36,12 +36,12 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
 
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         depth, known = part.depth, np.isfinite(part.depth)
-        votes = vote(depth, coding, part.variance, window=part.window, threads=threads)
+        votes = vote_on_noise(depth, coding, part.variance, window=part.window, threads=threads)
         noisy = known & (votes.trust < HALF) & correct
         mean, variance = votes.mean, np.where(known, votes.noise, predicted_variance(votes))
         if second_pass and noisy.any():
             shown = np.where(noisy, np.nan, depth)
-            again = vote(shown, coding, part.variance, window=part.window, threads=threads)
+            again = vote_on_noise(shown, coding, part.variance, window=part.window, threads=threads)
             held = again.count > 0
             mean = np.where(held, again.mean, mean)
             variance = np.where(noisy, variance, np.where(known, again.noise, predicted_variance(again)))
@@ -53,6 +53,6 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     return restored
 
 
-def predicted_variance(votes: Votes) -> Floats:
+def predicted_variance(votes: NoiseVotes) -> Floats:
     """Of a filled pixel: how far its patches disagree, beside the noise of what they rest on."""
     return votes.spread + votes.floor

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from sparsedepth.coding.infer import infer
+from sparsedepth.coding.infer import infer, sparse_codes
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import Normalised, add_tiles, normalise
@@ -87,6 +87,12 @@ class Votes:
     """Of the patches' values; NaN without votes."""
     spread: Floats
     """The variance of the patches' values around their mean."""
+
+
+@dataclass(frozen=True)
+class NoiseVotes(Votes):
+    """What the patches say of the noise, too."""
+
     floor: Floats
     """Of the noise floors of the patches, in squared units of the map."""
     noise: Floats
@@ -110,21 +116,54 @@ def vote(
     ``variance`` is a sensor's own, for each pixel. ``units`` are what patches are divided by, where that is not the
     same for all. ``window`` says of which part of a larger map this is.
     """
-    shape = (depth.shape[0], depth.shape[1])
+    return Votes(*_averages(_sums(Band(depth, variance, only, units), coding, window, threads, of_noise=False)))
+
+
+def vote_on_noise(
+    depth: DepthMap,
+    coding: Coding,
+    variance: DepthMap | None = None,
+    *,
+    window: Window | None = None,
+    threads: int = 1,
+) -> NoiseVotes:
+    """The same of every patch, with what it says of the noise."""
+    sums = _sums(Band(depth, variance), coding, window, threads, of_noise=True)
+    count, mean, spread = _averages(sums[:3])
+    known, some = np.isfinite(depth), np.where(count > 0, count, 1)
+    floor, noise, trust = (total / some for total in sums[3:])
+    noise, trust = np.where(known & (count > 0), noise, np.inf), np.where(known, trust, 0)
+    return NoiseVotes(count, mean, spread, floor, noise, trust)
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Some rows of a map, and what is told of them."""
+
+    depth: DepthMap
+    variance: DepthMap | None = None
+    only: NDArray[np.bool_] | None = None
+    units: DepthMap | None = None
+
+    def rows(self, which: slice) -> Band:
+        variance, units = (None if told is None else told[which] for told in (self.variance, self.units))
+        return Band(self.depth[which], variance, None if self.only is None else self.only[which], units)
+
+
+def _sums(whole: Band, coding: Coding, window: Window | None, threads: int, *, of_noise: bool) -> Floats:
+    """What the patches of a map say, summed up at each pixel."""
+    shape = (whole.depth.shape[0], whole.depth.shape[1])
     height = coding.dictionary.patch_shape[0]
     tops, lefts = (window or Window.on_all(shape)).corners(coding.dictionary.patch_shape, coding.stride)
-    sums = np.zeros((6, *shape))
+    sums = np.zeros((6 if of_noise else 3, *shape))
 
     def tally(band: slice) -> tuple[NDArray[np.intp], Floats]:
         mine = tops[band]
-        rows = slice(mine[0], mine[-1] + height)
-        given, divided = (None if told is None else told[rows] for told in (variance, units))
-        wanted = None if only is None else only[rows]
-        return mine, _tally(depth[rows], given, wanted, divided, coding, mine - mine[0], lefts)
+        return mine, _tally(whole.rows(slice(mine[0], mine[-1] + height)), coding, mine - mine[0], lefts, of_noise)
 
     for mine, part in in_order(tally, _bands(len(tops), len(lefts)), threads):
         sums[:, mine[0] : mine[-1] + height] += part
-    return _averages(sums, np.isfinite(depth))
+    return sums
 
 
 def _bands(rows: int, columns: int) -> Iterator[slice]:
@@ -133,16 +172,8 @@ def _bands(rows: int, columns: int) -> Iterator[slice]:
         yield slice(start, min(rows, start + step))
 
 
-def _tally(
-    depth: DepthMap,
-    variance: DepthMap | None,
-    only: NDArray[np.bool_] | None,
-    units: DepthMap | None,
-    coding: Coding,
-    tops: NDArray[np.intp],
-    lefts: NDArray[np.intp],
-) -> Floats:
-    """The sums of one band: votes, values, squares, floors, and where known noise and trust."""
+def _tally(band: Band, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np.intp], of_noise: bool) -> Floats:
+    """The sums of one band: votes, values and squares; and of noise: floors, and where known variance and trust."""
     shape = coding.dictionary.patch_shape
     pixels = shape[0] * shape[1]
 
@@ -150,41 +181,35 @@ def _tally(
         return sliding_window_view(values, shape)[np.ix_(tops, lefts)].reshape(-1, pixels)
 
     atoms = coding.atoms
-    patches = cut(depth)
+    patches = cut(band.depth)
     share = np.isfinite(patches).mean(axis=1)
-    voting = np.flatnonzero((share > 0) & (True if only is None else cut(only).any(axis=1)))
+    voting = np.flatnonzero((share > 0) & (True if band.only is None else cut(band.only).any(axis=1)))
     patches, share = patches[voting], share[voting]
-    given = None if variance is None else cut(variance)[voting]
-    if units is not None:
-        unit = _levelled(patches, np.median(cut(units)[voting], axis=1))
+    given = None if band.variance is None else cut(band.variance)[voting]
+    if band.units is not None:
+        unit = _levelled(patches, np.median(cut(band.units)[voting], axis=1))
     else:
         unit = normalise(patches, SOFTENING, given) if coding.unit is None else _levelled(patches, coding.unit)
     scale = unit.scale[:, None]
     noise = coding.noise if given is None else coding.noise.plus(given / scale**2)
-    code = infer(
-        unit.patches,
-        atoms,
-        noise,
-        coding.prices,
-        tolerance=coding.tolerance,
-        max_rounds=coding.max_rounds,
-        threads=1,
-    )
-    codes, counts = refitted(unit.patches, atoms, code.codes) if coding.refit else (code.codes, 1)
+    effort = {"tolerance": coding.tolerance, "max_rounds": coding.max_rounds}
+    if of_noise:
+        code = infer(unit.patches, atoms, noise, coding.prices, **effort, threads=1)
+        codes, inferred = code.codes, code.variance
+    else:
+        codes, inferred = sparse_codes(unit.patches, atoms, noise, coding.prices, **effort), None
+    codes, counts = refitted(unit.patches, atoms, codes) if coding.refit else (codes, 1)
     value = (codes @ atoms) * scale + unit.centre[:, None]
-    known = np.isfinite(patches)
-    floor = np.where(known, noise.floor_variance(unit.patches), 0.0)
-    typical = floor.sum(axis=1, keepdims=True) / known.sum(axis=1, keepdims=True)
     weight = (share / counts)[:, None] * coding.weights
-    terms = (
-        weight,
-        weight * value,
-        weight * value**2,
-        weight * typical * scale**2,
-        np.where(known, weight * code.variance * scale**2, 0),
-        np.where(known, weight * floor / code.variance, 0),
-    )
-    sums = np.zeros((len(terms), *depth.shape))
+    terms = [weight, weight * value, weight * value**2]
+    if inferred is not None:
+        known = np.isfinite(patches)
+        floor = np.where(known, noise.floor_variance(unit.patches), 0.0)
+        typical = floor.sum(axis=1, keepdims=True) / known.sum(axis=1, keepdims=True)
+        terms.append(weight * typical * scale**2)
+        terms.append(np.where(known, weight * inferred * scale**2, 0))
+        terms.append(np.where(known, weight * floor / inferred, 0))
+    sums = np.zeros((len(terms), *band.depth.shape))
     tiles = np.zeros((len(tops) * len(lefts), pixels))
     for index, term in enumerate(terms):
         tiles[voting] = term
@@ -222,16 +247,9 @@ def _levelled(patches: Floats, unit: float | Vector) -> Normalised:
     return Normalised(levelled, centre, unit, unit)
 
 
-def _averages(sums: Floats, known: NDArray[np.bool_]) -> Votes:
-    count = sums[0]
+def _averages(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    """The votes, the mean of the values and their variance around it."""
+    count, value, square = sums
     some = np.where(count > 0, count, 1)
-    value, square, floor, noise, trust = (total / some for total in sums[1:])
-    spread = np.maximum(square - value**2, 0)
-    return Votes(
-        count=count.copy(),
-        mean=np.where(count > 0, value, np.nan),
-        spread=spread,
-        floor=floor,
-        noise=np.where(known & (count > 0), noise, np.inf),
-        trust=np.where(known, trust, 0),
-    )
+    value, square = value / some, square / some
+    return count.copy(), np.where(count > 0, value, np.nan), np.maximum(square - value**2, 0)
