@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -63,21 +63,27 @@ def add_tiles(total: Floats, tiles: Floats, tops: NDArray[np.intp], lefts: NDArr
     """Add tiles (rows, columns, height, width) into a map at their places: along the columns first, then the rows."""
     rows, _, height, width = tiles.shape
     strips = np.zeros((rows, height, total.shape[1]))
+    across, down = _runs(lefts), _runs(tops)
     for column in range(width):
-        for some, places in _runs(lefts, column):
-            strips[:, :, places] += tiles[:, some, :, column].swapaxes(1, 2)
+        for some, places in across:
+            strips[:, :, _beyond(places, column)] += tiles[:, some, :, column].swapaxes(1, 2)
     for row in range(height):
-        for some, places in _runs(tops, row):
-            total[places] += strips[some, row]
+        for some, places in down:
+            total[_beyond(places, row)] += strips[some, row]
 
 
-def _runs(starts: NDArray[np.intp], beyond: int) -> Iterator[tuple[slice, slice]]:
-    """Rising places, so far beyond their starts, as few slices beside those of their order: faster than one by one."""
-    begin = 0
-    for end in [*(np.flatnonzero(np.diff(starts, 2)) + 2).tolist(), len(starts)]:
+def _runs(starts: NDArray[np.intp]) -> list[tuple[slice, slice]]:
+    """Rising places as few slices, each beside that of their order: adding to slices is faster than one by one."""
+    ends = [*(np.flatnonzero(np.diff(starts, 2)) + 2).tolist(), len(starts)]
+    runs = []
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
         step = int(starts[begin + 1] - starts[begin]) if end > begin + 1 else 1
-        yield slice(begin, end), slice(int(starts[begin]) + beyond, int(starts[end - 1]) + beyond + 1, step)
-        begin = end
+        runs.append((slice(begin, end), slice(int(starts[begin]), int(starts[end - 1]) + 1, step)))
+    return runs
+
+
+def _beyond(places: slice, by: int) -> slice:
+    return slice(places.start + by, places.stop + by, places.step)
 
 
 def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Floats | None = None) -> Normalised:
