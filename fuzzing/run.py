@@ -14,6 +14,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+from sparsedepth.pages import table, write_made_part
 
 HERE = Path(__file__).parent
 TARGETS = ["png", "pgm", "pfm", "tiff", "npy", "npz", "exr", "photo", "dictionary"]
@@ -25,9 +28,14 @@ def main() -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all by default")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--folder", type=Path, default=HERE)
+    parser.add_argument("--page", action="store_true", help="tell docs/trust.md of what was run, instead of running")
     options = parser.parse_args()
+    if options.page:
+        page = HERE.parent / "docs" / "trust.md"
+        print(write_made_part(page, "Trust", f"make fuzz MINUTES={options.minutes:g}", [tally(options.folder)], "fuzz"))
+        return
     found = sum(fuzz(target, 60 * options.minutes, options.folder) for target in options.targets or TARGETS)
-    tally(options.folder)
+    print(tally(options.folder))
     sys.exit(1 if found else 0)
 
 
@@ -65,15 +73,27 @@ def fuzz(target: str, seconds: float, folder: Path) -> int:
     return found
 
 
-def tally(folder: Path) -> None:
-    """A line for each target: all that was ever run."""
+def tally(folder: Path) -> str:
+    """A table of all that was ever run, a line for each target."""
     lines = [json.loads(line) for line in (folder / "tally.jsonl").read_text().splitlines()]
-    for target in TARGETS:
-        mine = [line for line in lines if line["target"] == target]
-        executions, seconds = (sum(line[what] for line in mine) for what in ("executions", "seconds"))
-        found = sum(len(line["findings"]) for line in mine)
-        print(f"{target:12} {executions:10,} executions {seconds / 60:6.1f} minutes {found:3} findings")
-    print(f"{'all':12} {sum(line['executions'] for line in lines):10,} executions")
+    rows = [_row(target, [line for line in lines if line["target"] == target]) for target in TARGETS]
+    head = ["reader", "inputs", "minutes", "CPU seconds", "slowest, s", "largest memory, MB", "findings"]
+    return table(head, [*rows, _row("**all**", lines)])
+
+
+def _row(name: str, lines: list[dict[str, Any]]) -> list[str]:
+    inputs, seconds, spent = (sum(line[what] for line in lines) for what in ("executions", "seconds", "cpu_seconds"))
+    slowest, peak = (max((line[what] or 0 for line in lines), default=0) for what in ("slowest", "peak_mb"))
+    found = sum(len(line["findings"]) for line in lines)
+    return [
+        name,
+        f"{inputs:,}",
+        f"{seconds / 60:.1f}",
+        f"{spent:,}",
+        f"< {slowest + 1}",
+        f"{peak}",
+        f"{found}",
+    ]
 
 
 if __name__ == "__main__":
