@@ -10,6 +10,7 @@ import pytest
 import oracle
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Jeffreys, Known, Stationary, energy, infer
+from sparsedepth.coding.infer import sparse_codes
 from sparsedepth.coding.solver import CHECK_EVERY, Block, EnergyAtRest, Factors, plan, solve
 from sparsedepth.workers import one_blas_thread
 
@@ -117,6 +118,11 @@ def test_a_patch_does_not_depend_on_its_company(patches, atoms, noise_model):
             np.testing.assert_array_equal(part.variance, whole.variance[rows])
             np.testing.assert_array_equal(part.rounds, whole.rounds[rows])
             np.testing.assert_allclose(part.energy, whole.energy[rows], rtol=1e-12)
+
+
+def test_codes_alone_are_the_same_codes(patches, atoms, noise_model):
+    alone = sparse_codes(patches, atoms, noise_model, 1.0, tolerance=2e-3, max_rounds=48)
+    np.testing.assert_array_equal(alone, infer(patches, atoms, noise_model, max_rounds=48).codes)
 
 
 def test_units_do_not_matter(patches, atoms):

@@ -19,7 +19,8 @@ from sparsedepth.workers import cores, in_threads
 
 LARGEST_SHORT = 1e15
 """What float32 patches may hold: squares over a variance stay finite."""
-"""Patch values beyond this are refused: fourth powers of them, and sums over pixels, must stay in float64."""
+SMALL_BLOCK = 512
+"""Patches of 8x8 coded at once: with more, their codes leave the cache; with fewer, the calls count."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,10 @@ def sparse_codes(
     *,
     tolerance: float,
     max_rounds: int,
-    block: int = 1024,
 ) -> Codes:
     """The codes of `infer`, by one thread, for whoever does not ask for variances and energies."""
     patches, atoms = _at_the_door(patches, dictionary, noise, sparsity, tolerance)
-    block, _ = _sizes(len(patches), block, 1, max_rounds)
+    block, _ = _sizes(len(patches), SMALL_BLOCK, 1, max_rounds)
     largest, price = _prices(sparsity, len(atoms))
     at_rest = EnergyAtRest(tolerance)
     return _solve(patches, noise, largest, _factors(atoms, price), at_rest, max_rounds, block, 1).codes
