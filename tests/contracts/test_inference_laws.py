@@ -121,8 +121,9 @@ def test_a_patch_does_not_depend_on_its_company(patches, atoms, noise_model):
 
 
 def test_codes_alone_are_the_same_codes(patches, atoms, noise_model):
-    alone = sparse_codes(patches, atoms, noise_model, 1.0, tolerance=2e-3, max_rounds=48)
-    np.testing.assert_array_equal(alone, infer(patches, atoms, noise_model, max_rounds=48).codes)
+    noise = noise_model(len(patches), PIXELS)
+    alone = sparse_codes(patches, atoms, noise, 1.0, tolerance=2e-3, max_rounds=48)
+    np.testing.assert_array_equal(alone, infer(patches, atoms, noise, max_rounds=48).codes)
 
 
 def test_units_do_not_matter(patches, atoms):
