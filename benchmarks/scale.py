@@ -31,7 +31,7 @@ from sparsedepth import Restorer, infer, learn
 from sparsedepth.cluster import Examiner, Restoring, connect
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
-from sparsedepth.pages import machine, table, write_made_part
+from sparsedepth.pages import commit, machine, table, write_made_part
 from sparsedepth.patches import PatchStream
 from sparsedepth.workers import in_order
 
@@ -234,7 +234,7 @@ def page(folder: Path) -> list[str]:
         name: json.loads((folder / f"{name}.json").read_text()) for name in PIECES if (folder / f"{name}.json").exists()
     }
     shared = (
-        f"The machine was shared (load: {_loads(found)}), so times of clusters are processor time of the longest way: "
+        f"The machine was shared ({_measured(found)}), so times of clusters are processor time of the longest way: "
         "the client, and the worker that has most to do; messages and the scheduler are not in them."
     )
     parts = [f"Medians of {ROUNDS} turns. {machine()} {shared}"]
@@ -243,8 +243,8 @@ def page(folder: Path) -> list[str]:
     return parts
 
 
-def _loads(found: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {told['load']:.1f}" for name, told in found.items())
+def _measured(found: dict[str, Any]) -> str:
+    return "; ".join(f"{name}: load {told['load']:.1f}, commit `{told['commit']}`" for name, told in found.items())
 
 
 def _frames(told: dict[str, Any], _: Any) -> list[str]:
@@ -356,9 +356,8 @@ def main() -> None:
         if piece == "page":
             print(write_made_part(Path("docs/scale.md"), "Scale", "python benchmarks/scale.py", page(options.results)))
             continue
-        busy = os.getloadavg()[0]
-        numbers = PIECES[piece](options.results)
-        (options.results / f"{piece}.json").write_text(json.dumps({"numbers": numbers, "load": busy}))
+        told = {"load": os.getloadavg()[0], "commit": commit(), "numbers": PIECES[piece](options.results)}
+        (options.results / f"{piece}.json").write_text(json.dumps(told))
 
 
 if __name__ == "__main__":

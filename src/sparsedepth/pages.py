@@ -31,7 +31,7 @@ def write_made_part(path: Path, title: str, command: str, parts: Sequence[str], 
     A page with several made parts gives each a name.
     """
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    made = "\n\n".join([begin, f"Made at commit `{_commit()}` by `{command}`.", *parts, end])
+    made = "\n\n".join([begin, f"Made at commit `{commit()}` by `{command}`.", *parts, end])
     page = path.read_text() if path.exists() else f"# {title}\n\n{begin}{end}\n"
     page = re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: made, page, flags=re.DOTALL)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,8 @@ def write_made_part(path: Path, title: str, command: str, parts: Sequence[str], 
     return made
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The state of the project, as its history names it."""
     if shutil.which("git") is None:
         return "unknown"
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
