@@ -112,7 +112,7 @@ def smoothest(
     return surface
 
 
-BENDS: tuple[tuple[float, dict[tuple[int, int], float]], ...] = (
+BENDS: tuple[tuple[int, dict[tuple[int, int], int]], ...] = (
     (1, {(0, 0): 1, (1, 0): -2, (2, 0): 1}),
     (1, {(0, 0): 1, (0, 1): -2, (0, 2): 1}),
     (2, {(0, 0): 1, (1, 0): -1, (0, 1): -1, (1, 1): 1}),
@@ -122,31 +122,40 @@ BENDS: tuple[tuple[float, dict[tuple[int, int], float]], ...] = (
 The bending energy is the sum of these squares as far as they lie within the map: a plane bends nowhere, not even at the
 border.
 """
+NEAR = sorted({(c - a, d - b) for _, pixels in BENDS for a, b in pixels for c, d in pixels})
+"""Where the pixels are that bend together with a pixel, itself among them, in the order of a map."""
 
 
 def _bending(unknown: NDArray[np.bool_]) -> csr_matrix:
     """The matrix of the bending energy over the unknown pixels, in their order."""
-    count = int(unknown.sum())
+    shares = np.zeros((len(NEAR), *unknown.shape), np.int8)
+    for weight, pixels in BENDS:
+        for one, (place, share) in enumerate(pixels.items()):
+            for other, factor in pixels.items():
+                apart = NEAR.index((other[0] - place[0], other[1] - place[1]))
+                _seen_by(shares[apart], pixels)[one][...] += weight * share * factor
+    count, far = int(unknown.sum()), max(max(apart) for apart in NEAR)
     number = np.full(unknown.shape, -1, np.int32)
     number[unknown] = np.arange(count, dtype=np.int32)
-    matrix = csr_matrix((count, count))
-    for weight, pixels in BENDS:
-        numbers = np.stack([view.ravel() for view in _seen_by(number, pixels)])
-        numbers = numbers[:, (numbers >= 0).any(axis=0)]
-        which, row = np.nonzero(numbers >= 0)
-        share = np.array(list(pixels.values()), np.float64)[which]
-        difference = csr_matrix((share, (row, numbers[which, row])), (numbers.shape[1], count))
-        matrix = matrix + weight * (difference.T @ difference)
-    return csr_matrix(matrix)
+    number = np.pad(number, far, constant_values=-1)
+    rows, columns = unknown.shape
+    near = np.stack([number[far + r : far + r + rows, far + c : far + c + columns][unknown] for r, c in NEAR], axis=1)
+    there = near >= 0
+    ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    weights = shares.transpose(1, 2, 0)[unknown][there].astype(np.float64)
+    return csr_matrix((weights, near[there], ends), (count, count))
 
 
 def _change_of_bending(values: Floats) -> Floats:
     """How the bending energy changes with each pixel: half its gradient."""
     change = np.zeros_like(values)
     for weight, pixels in BENDS:
-        bend = sum(share * view for view, share in zip(_seen_by(values, pixels), pixels.values(), strict=True))
-        for view, share in zip(_seen_by(change, pixels), pixels.values(), strict=True):
-            view += (weight * share) * bend
+        views, shares = _seen_by(values, pixels), pixels.values()
+        bend, part = np.zeros(views[0].shape), np.empty(views[0].shape)
+        for view, share in zip(views, shares, strict=True):
+            bend += np.multiply(view, share, out=part)
+        for view, share in zip(_seen_by(change, pixels), shares, strict=True):
+            view += np.multiply(bend, weight * share, out=part)
     return change
 
 
