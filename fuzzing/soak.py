@@ -27,7 +27,7 @@ from reading_laws import law_of, suffix_of
 from seeds import seeds
 from sparsedepth.cli import main as command
 from sparsedepth.files import write
-from sparsedepth.pages import machine, table, write_made_part
+from sparsedepth.pages import commit, machine, table, write_made_part
 
 HERE = Path(__file__).parent
 KINDS = ("png", "pgm", "pfm", "tiff", "npy", "npz", "exr", "photo", "dictionary")
@@ -110,9 +110,9 @@ def soak(seconds: float) -> dict[str, Any]:
 def told(runs: list[dict[str, Any]]) -> list[str]:
     """The made part of the page: what was done, and the curve of the memory."""
     done = table(
-        ["run", "malloc", "minutes", "CPU seconds", "turns", "restored", "failed", "read", "refused"],
+        ["run", "commit", "malloc", "minutes", "CPU seconds", "turns", "restored", "failed", "read", "refused"],
         [
-            [str(n), run["malloc"], f"{run['minutes']:.0f}"]
+            [str(n), f"`{run['commit']}`", run["malloc"], f"{run['minutes']:.0f}"]
             + [f"{run[what]:,}" for what in ("cpu_seconds", "turns", "restored", "failed", "read", "refused")]
             for n, run in enumerate(runs, 1)
         ],
@@ -138,7 +138,7 @@ def main() -> None:
         print(write_made_part(HERE.parent / "docs" / "trust.md", "Trust", command_line, told(runs), "soak"))
         return
     settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("MALLOC_")]
-    report = {"malloc": ", ".join(settings) or "as it is", **soak(60 * options.minutes)}
+    report = {"commit": commit(), "malloc": ", ".join(settings) or "as it is", **soak(60 * options.minutes)}
     with open(record, "a") as file:
         file.write(json.dumps(report) + "\n")
     print(json.dumps(report))

@@ -94,6 +94,7 @@ def in_parallel(work: Callable[[Item], Outcome], items: Sequence[Item], jobs: in
     try:
         for future in as_completed([pool.submit(work, item) for item in items]):
             yield future.result()
+        pool.shutdown()  # all is done: its threads end before those of another run begin, which then use their memory
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
