@@ -183,9 +183,9 @@ def main() -> None:
     made = write_made_part(
         options.output,
         "Speed of stereo",
-        "make bench",
+        f"python benchmarks/stereo.py --repeats {options.repeats}",
         [
-            f"CPU seconds, medians over {options.repeats} interleaved repeats. {machine()}",
+            f"CPU seconds, medians over interleaved repeats. {machine()}",
             "## Graph cuts",
             f"{few}, {sizes[0]}, {labels[0]} labels, grey; Birchfield-Tomasi costs rounded to whole numbers, so that "
             "all libraries minimise the same energy; from zeros until nothing changes. A jump costs 20, or 40 between "
