@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import signal
+import subprocess
+import sys
+import time
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from sparsedepth import InputError, Restorer, denoise, inpaint
@@ -35,6 +40,62 @@ def test_a_stream_gives_what_each_frame_would_give_alone(method):
         assert len(results) == 5
         for frame, result in zip(frames(5), results, strict=True):
             same(result, denoise(frame, quality="fast", method=method, threads=1))
+
+
+def test_processes_give_the_same():
+    wishes = [{"invalid": [0.5, 1.0]}, {"outward": True}, {"correct": False}, {"method": "paper"}]
+    for wish in wishes:
+        restorer = Restorer(quality="fast", **wish)
+        for one, other in zip(restorer.each(frames(3), processes=2), restorer.each(frames(3), threads=1), strict=True):
+            same(one, other)
+
+
+def test_what_is_no_plain_array_is_restored_here():
+    restorer, frame = Restorer(quality="fast", method="paper"), next(frames())
+    masked = np.ma.masked_array(frame, frame > 1)
+    (result,) = restorer.each([masked], processes=1)
+    same(result, restorer(masked))
+    with pytest.raises(InputError, match="real numbers"):
+        list(restorer.each([frame.astype(complex)], processes=1))
+
+
+def test_an_error_in_a_process_is_that_of_the_frame():
+    results = Restorer(quality="fast").each(iter([next(frames()), np.zeros(3)]), processes=1)
+    next(results)
+    with pytest.raises(InputError, match="shape"):
+        next(results)
+
+
+def test_a_process_that_dies_is_replaced():
+    restorer, frame = Restorer(quality="fast"), next(frames())
+    with restorer.in_processes(1) as elsewhere:
+        (worker,) = psutil.Process().children()
+        worker.kill()
+        with pytest.raises(MemoryError, match="died"):
+            elsewhere(frame)
+        same(elsewhere(frame), restorer(frame))
+
+
+ABANDONS = """
+import os, signal
+import psutil
+from sparsedepth import Restorer
+elsewhere = Restorer(quality="fast").in_processes(1)
+print(psutil.Process().children()[0].pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is killed like this on Windows")
+def test_processes_end_with_the_one_that_started_them():
+    done = subprocess.run([sys.executable, "-c", ABANDONS], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    pid = int(done.stdout)
+    for _ in range(300):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return
+        time.sleep(0.1)
+    pytest.fail("it still waits")
 
 
 def test_wishes_hold_for_every_frame():

@@ -16,6 +16,7 @@ from PIL import Image
 
 from outputs import files_below
 from sparsedepth import Origin
+from sparsedepth.cli import restoring
 from sparsedepth.files import DepthImage, read, read_array, write, write_array
 
 FAST = ("--quality", "fast")
@@ -184,6 +185,16 @@ def test_the_number_of_jobs_does_not_matter(command, folder):
     assert files_below(folder / "out1") == files_below(folder / "out3")
     for name in files_below(folder / "out1"):
         assert (folder / "out1" / name).read_bytes() == (folder / "out3" / name).read_bytes()
+
+
+def test_processes_write_what_threads_write(command, folder, monkeypatch):
+    (folder / "in/broken.png").write_bytes(b"no picture")
+    for many, out in ((10**6, "threads"), (2, "processes")):
+        monkeypatch.setattr(restoring, "MANY", many)
+        ended = command("denoise", folder / "in", "-o", folder / out, "--jobs", 2, *FAST)
+        assert ended.code == 1
+        assert "broken.png" in ended.err
+    assert files_below(folder / "processes") == files_below(folder / "threads")
 
 
 def test_nothing_is_overwritten_unasked(command, folder):

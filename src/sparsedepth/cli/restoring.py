@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -34,6 +35,9 @@ from sparsedepth.files.formats import format_of
 from sparsedepth.restore import METHODS, Restorer
 from sparsedepth.vocabulary import InputError
 from sparsedepth.workers import cores, in_order, one_blas_thread
+
+MANY = 32
+"""Maps from which it pays to start a process for each job; threads wait for each other."""
 
 
 class Quality(StrEnum):
@@ -232,7 +236,9 @@ def _run(title: str, task: RestoringTask, places: list[Place], run: Run) -> None
     jobs = min(jobs, max(len(waiting), 1))
     shared = Shared(WritingGate(), Notes(), journal, threads=1 if jobs > 1 else None)
     outcomes: dict[str, Outcome] = {}
-    with whole_files_only(shared.gate), one_blas_thread, progress_bar(Rate()) as bar:
+    with ExitStack() as held, whole_files_only(shared.gate), one_blas_thread, progress_bar(Rate()) as bar:
+        if isinstance(task.restore, Restorer) and jobs > 1 and len(waiting) >= MANY:
+            task = replace(task, restore=held.enter_context(task.restore.in_processes(jobs)))
         shown = bar.add_task(title, total=len(waiting))
         for outcome in in_parallel(partial(attempt, task, shared=shared), waiting, jobs):
             bar.advance(shown)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import calibrated, guidance, paper
 from sparsedepth.restore import outward as beyond
 from sparsedepth.restore.door import Work
+from sparsedepth.restore.elsewhere import Message, Processes, answer_all
 from sparsedepth.vocabulary import DepthMap, InputError, Restoration
 from sparsedepth.workers import cores, in_order, one_blas_thread
 
@@ -48,6 +51,7 @@ class Restorer:
         self._wishes = {"correct": correct, "fill": fill, "second_pass": second_pass}
         self._outward = outward and fill
         self._invalid = invalid
+        self._recipe = {**self._wishes, "quality": quality, "method": method, "outward": outward}
 
     def __call__(
         self,
@@ -84,12 +88,39 @@ class Restorer:
                 beyond.fill(result)
         return result
 
-    def each(self, frames: Iterable[Any], *, threads: int | None = None) -> Iterator[Restoration]:
+    def each(
+        self, frames: Iterable[Any], *, threads: int | None = None, processes: int | None = None
+    ) -> Iterator[Restoration]:
         """The results of a stream of maps in their order, several at the same time, each by one thread.
 
         At most two frames a thread are taken ahead, so that a stream without end needs no more memory than a short one.
+        ``processes`` uses so many processes instead of threads: each takes a second to start and some memory, but they
+        do not wait for each other, which pays for streams of many frames.
         """
-        return in_order(lambda frame: self(frame, threads=1), frames, n_threads(threads))
+        if processes is None:
+            return in_order(lambda frame: self(frame, threads=1), frames, n_threads(threads))
+        return self._each_in_processes(frames, at_least_one("processes", processes))
+
+    def _each_in_processes(self, frames: Iterable[Any], count: int) -> Iterator[Restoration]:
+        with self.in_processes(count) as restore:
+            yield from in_order(restore, frames, count)
+
+    def in_processes(self, count: int) -> Processes:
+        """The same by so many other processes, to be called by as many threads."""
+        dictionary = self._coding.dictionary
+        words = {**self._recipe, "patch_shape": dictionary.patch_shape}
+        words["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
+        return Processes(self, (words, {"atoms": dictionary.atoms}), count)
+
+
+def serve() -> None:
+    """Be one of such processes."""
+    answer_all(_made)
+
+
+def _made(recipe: Message) -> Restorer:
+    words, arrays = recipe
+    return Restorer(Dictionary(arrays["atoms"], tuple(words.pop("patch_shape"))), **words)
 
 
 def dictionary_of(dictionary: Dictionary | str | None) -> Dictionary | None:
