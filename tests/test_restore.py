@@ -7,8 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsedepth import Origin, denoise
+from sparsedepth.data.synthetic import corrupted
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import dense, filling, weighing
+from sparsedepth.restore import calibrated, dense, filling, law, weighing
+from sparsedepth.restore.door import Part
+from sparsedepth.restore.evidence import gather
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
 
 
@@ -63,10 +66,49 @@ def test_the_share_of_noisy_pixels_is_counted(share):
     rng = np.random.default_rng(3)
     noisy, clean = (lambda n: rng.lognormal(4, 2, n)), (lambda n: rng.lognormal(-3, 1, n))
     scores = np.concatenate([noisy(int(20_000 * share)), clean(int(20_000 * (1 - share)))])
-    found, limit = weighing.noisy_share(scores, noisy(800))
+    equally = np.full(800, 1 / 800)
+    found, limit = law._share(scores, len(scores), noisy(800), equally)
     assert found == pytest.approx(share, rel=0.25)
     assert (scores > limit).mean() <= 1.5 * share
-    assert weighing.noisy_share(clean(20_000), noisy(800))[0] * 20_000 < 3
+    assert law._share(clean(20_000), 20_000, noisy(800), equally)[0] * 20_000 < 3
+
+
+def test_the_density_of_noise_is_one():
+    at = np.linspace(0, 40, 400_001)
+    for size in (0.25, 1.0, 4.0):
+        mass = law.density(at, size)
+        assert mass.min() >= 0
+        assert np.trapezoid(mass, at) == pytest.approx(1, abs=1e-4)
+        assert np.trapezoid(mass * at**2, at) == pytest.approx(size**2 / 2, rel=1e-3)
+
+
+def told_law(depth):
+    """The law that a map of unit deviation is found to have."""
+    part, coding, known = Part.of_all(depth, None), calibrated.coding(None, "fast"), np.isfinite(depth)
+    found = calibrated._rehearse(part, gather(part, coding, 0.0, 1), known, coding, 0.0, 1)[0]
+    return found.share * known.sum(), found.size
+
+
+def stairs(side=128):
+    """Planes and steps, of unit deviation."""
+    down, right = np.indices((side, side)) / side
+    depth = 2 * right + np.where(down > 0.6, 1.5, 0) + np.where(right > 0.7, -1.0, 0.5 * down)
+    return ((depth - depth.mean()) / depth.std()).astype(np.float32)
+
+
+@pytest.mark.parametrize(("share", "size"), [(0.02, 0.5), (0.02, 1.0), (0.1, 1.0), (0.05, 2.0)])
+def test_the_law_of_noise_is_found(share, size):
+    spoilt = corrupted(stairs(), share, np.random.default_rng(1), size)
+    count, found = told_law(spoilt)
+    assert count == pytest.approx(share * spoilt.size, rel=0.25)
+    assert found == pytest.approx(size, rel=0.3)
+
+
+def test_texture_in_a_part_of_a_map_is_no_noise():
+    clean = stairs()
+    clean[:50, :50] += 0.3 * np.random.default_rng(2).standard_normal((50, 50)).astype(np.float32)
+    assert told_law(stairs())[0] < 3
+    assert told_law(clean)[0] < 10
 
 
 def test_rehearsals_are_as_symmetric_as_their_maps():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 from sparsedepth.experiments._contestants import Outcome
 from sparsedepth.experiments._keeping import OURS, kept
 from sparsedepth.experiments._zoo import Spoilt
-from sparsedepth.restore import calibrated, denoise, evidence, inpaint, weighing
+from sparsedepth.restore import calibrated, denoise, evidence, inpaint, law, weighing
+from sparsedepth.restore.rehearsal import Levels
 from sparsedepth.vocabulary import DepthMap
 
 FIXED = 7
@@ -57,9 +58,13 @@ def arms() -> list[Arm]:
     return [
         Arm("the default"),
         Arm("score without the neighbours", evidence, {"loneliness": _alone}),
+        Arm("neighbours no further than one pixel", evidence, {"REACH": 1}),
         Arm("score without the disagreement of the patches", evidence, {"DOUBT": 0.0}),
         Arm("one threshold for all maps, no rehearsal", calibrated, {"weigh": _fixed}),
-        Arm("rehearsal with noise of one size", calibrated, {"_noise_size": lambda *_: 1.0}),
+        Arm("noise of one size", calibrated, {"estimate": _of_one_size}),
+        Arm("the law from the whole map", law, {"PARTS": (1.0,)}),
+        Arm("smooth and rough pixels weighed alike", weighing, {"SMOOTH": 1.0}),
+        Arm("not coded again", calibrated, {"_trust": lambda *_: 0.0}),
         Arm("no eagerness", weighing, {"EAGERNESS": 1.0}),
         Arm("patches 5 apart (`fast`)", wishes={"quality": "fast"}),
         Arm("the paper's dictionary (Φ1, 16x16)", wishes={"dictionary": "phi1"}),
@@ -82,4 +87,9 @@ def _alone(depth: DepthMap) -> np.ndarray:
 def _fixed(*_: Any) -> weighing.Weighing:
     mixture = np.zeros(len(weighing.THRESHOLDS))
     mixture[FIXED] = 1
-    return weighing.Weighing(mixture, 0.05, float(weighing.THRESHOLDS[FIXED]))
+    kind = weighing.Kind(mixture, Levels(np.log(weighing.THRESHOLDS[[FIXED - 1, FIXED]]), np.array([0.0, 1.0])))
+    return weighing.Weighing(kind, kind, np.inf, np.inf)
+
+
+def _of_one_size(*told: Any) -> law.Law:
+    return replace(law.estimate(*told), size=1.0)

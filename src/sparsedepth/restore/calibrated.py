@@ -7,10 +7,13 @@
    in depth. The score is the product of the two.
 3. **Rehearse.** Noise that we know is added to a few pixels of the map, some known pixels are hidden, and the two steps
    above are done again. The rehearsal shows what scores noisy pixels have on *this* map, with its texture and steps.
+   The first one, with noise of many sizes, tells how much noise there is and how large it is (`law`); the second one
+   has noise of that size.
 4. **Weigh.** Of all mixtures of thresholds on the score, take the one whose squared error, estimated without bias from
-   the map and its rehearsal, is least. No parameter is left to turn.
-5. **Blend** the measured value and the coded one by that weight, then fill the holes (`filling`). What the rehearsal
-   got wrong, as a function of what it expected, is the variance.
+   the map and its rehearsal, is least: for smooth pixels and for rough ones. No parameter is left to turn.
+5. **Blend** the measured value and the coded one by that weight. Then code again, without the noise that had pulled the
+   codes aside: noisy pixels take the new value. Then fill the holes (`filling`). What the rehearsal got wrong, as a
+   function of what it expected, is the variance.
 
 Lengths are in deviations of the map. docs/decisions.md says what each choice is worth.
 """
@@ -31,10 +34,11 @@ from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
 from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, quantum_of
 from sparsedepth.restore.filling import Filled, trust_in_codes
 from sparsedepth.restore.filling import fill as fill_holes
+from sparsedepth.restore.law import MANY_SIZES, Law, estimate
 from sparsedepth.restore.rehearsal import Levels, Rehearsal, rehearse
-from sparsedepth.restore.votes import Coding
-from sparsedepth.restore.weighing import FEW, Weighing, noisy_share, weigh
-from sparsedepth.vocabulary import Floats, InputError
+from sparsedepth.restore.votes import Coding, vote
+from sparsedepth.restore.weighing import LEAST_COUNT, Weighing, weigh
+from sparsedepth.vocabulary import Floats, InputError, Vector
 from sparsedepth.workers import in_order
 
 NOISE_FLOOR = 0.02
@@ -45,6 +49,8 @@ STRIDES = {"best": 1, "balanced": 2, "fast": 5}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
 ROUNDS = {"best": 48, "balanced": 40, "fast": 24}
 """Iterations of the coding: more change nothing that can be measured."""
+AGAIN = 1.0
+"""What a unit of code costs when a corrected map is coded again, in noise floors."""
 LOOK_CLEAN = 0.95
 """The share of the pixels kept as they are that nothing speaks against."""
 
@@ -81,10 +87,10 @@ class Corrected:
 class Detector:
     """What a map taught of its noise: enough to correct any part of it."""
 
-    quantum: float
+    coding: Coding
     weighing: Weighing
-    chance: Levels
-    """That a pixel is noisy, by its score."""
+    trust: Vector
+    """How far to go towards what noisy pixels are when coded again: smooth ones, rough ones."""
     left: Levels
     """The squared error of a noisy pixel, by what is expected of it."""
     smoother: dense.Smoother | None
@@ -92,37 +98,64 @@ class Detector:
     shared: float = 0.0
     """The least variance: what is to be expected of the many pixels that nothing speaks against, taken together."""
 
-    def correct(self, part: Part, evidence: Evidence, threads: int) -> Corrected:
+    def correct(self, part: Part, evidence: Evidence, threads: int, step: Floats | None = None) -> Corrected:
+        """``step`` is how coding again would change the part, if that is known."""
         known = np.isfinite(part.depth)
-        weight = np.where(known, self.weighing(evidence.score), 1.0)
-        if part.variance is not None:
-            weight = 1 - (1 - weight) * _believed(evidence, np.where(known, part.variance, 0))
-        value = np.where(known, part.depth - weight * evidence.residual, np.nan)
-        variance = self.expected_error(evidence, weight)
+        weight = _weight(self.weighing, part, evidence)
+        value = _blended(part, evidence, weight)
         noisy = known & (weight > 0.5)
-        if part.variance is not None:
-            variance = np.maximum(variance, np.square(1 - weight) * np.where(known, part.variance, 0))
-        elif self.smoother is not None:
+        if self.smoother is not None:
             noisy &= np.abs(evidence.residual) > dense.OUTLIER * dense.local_deviation(
                 part.depth, self.smoother.deviation
             )
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
-            value = np.where(known, smoothed, np.nan)
-        return Corrected(value, variance, noisy)
+            return Corrected(np.where(known, smoothed, np.nan), variance, noisy)
+        if step is None:
+            step = _coded_again(part, evidence, weight, self.coding, threads)
+        variance = self.expected_error(evidence, weight)
+        if part.variance is not None:
+            variance = np.maximum(variance, np.square(1 - weight) * np.where(known, part.variance, 0))
+        return Corrected(value + np.where(self.weighing.is_smooth(evidence), *self.trust) * step, variance, noisy)
 
     def expected_error(self, evidence: Evidence, weight: Floats) -> Floats:
         """The squared error to expect at a known pixel: a clean one has lost what was taken from it."""
-        chance = np.where(evidence.score > self.weighing.limit, 1.0, self.chance(evidence.score))
+        chance = self.weighing.chance(evidence)
         lost = np.square(weight * evidence.residual)
         return np.maximum(chance * self.left(_misjudged(evidence, weight)) + (1 - chance) * lost, self.shared)
 
     def sharing(self, evidence: Evidence, known: NDArray[np.bool_]) -> Detector:
         """The errors of pixels that look clean are too few to tell such pixels apart: they share their mean."""
-        weight = self.weighing(evidence.score)
+        weight = self.weighing.weight(evidence)
         expected = np.sort(self.expected_error(evidence, weight)[known & (weight <= 0.5)])
         some = expected[: int(np.ceil(LOOK_CLEAN * len(expected)))]
         return replace(self, shared=float(some.mean()) if len(some) else 0.0)
+
+
+def _weight(weighing: Weighing, part: Part, evidence: Evidence, *, rehearsed: bool = False) -> Floats:
+    """Of the coded value at each pixel; 1 where nothing was measured."""
+    known = np.isfinite(part.depth)
+    weight = np.where(known, weighing.weight(evidence, rehearsed=rehearsed), 1.0)
+    if part.variance is None:
+        return weight
+    coded = evidence.spread + RESOLUTION**2
+    return 1 - (1 - weight) * coded / (coded + np.where(known, part.variance, 0))
+
+
+def _blended(part: Part, evidence: Evidence, weight: Floats) -> Floats:
+    """Between the measured value and the coded one; NaN where nothing was measured."""
+    return np.where(np.isfinite(part.depth), part.depth - weight * evidence.residual, np.nan)
+
+
+def _coded_again(part: Part, evidence: Evidence, weight: Floats, coding: Coding, threads: int) -> Floats:
+    """How noisy pixels change when they are coded again, now that no noise pulls the codes aside."""
+    wanted = np.isfinite(part.depth) & (weight > 0.5) & (np.abs(evidence.residual) > NOISE_FLOOR)
+    if not wanted.any():
+        return np.zeros(part.depth.shape)
+    value = _blended(part, evidence, weight).astype(np.float32)
+    again = replace(coding, sparsity=AGAIN)
+    votes = vote(value, again, part.variance, only=wanted, window=part.window, threads=threads)
+    return np.where(wanted & (votes.count > 0), votes.mean - value, 0)
 
 
 def _misjudged(told: Evidence, weight: Floats) -> Floats:
@@ -130,62 +163,73 @@ def _misjudged(told: Evidence, weight: Floats) -> Floats:
     return np.square((1 - weight) * told.residual) + np.square(weight) * (told.spread + RESOLUTION**2)
 
 
-def _believed(evidence: Evidence, variance: Floats) -> Floats:
-    """What a measurement of known variance still counts for beside the coded value."""
-    coded = evidence.spread + RESOLUTION**2
-    return coded / (coded + variance)
-
-
 def _detector(
     sample: Part, evidence: Evidence, coding: Coding, quantum: float, correct: bool, threads: int
-) -> tuple[Detector, Rehearsal]:
+) -> tuple[Detector, Rehearsal, Floats]:
+    """The detector, the last rehearsal, and how coding the sample again changes it."""
     known = np.isfinite(sample.depth)
-    rehearsal, rehearsed = _rehearse(sample, evidence, known, coding, quantum, threads)
-    weighing = weigh(evidence, known, rehearsal, rehearsed)
-    if not correct:
-        weighing = Weighing.of_nothing(weighing.share, weighing.limit)
+    law, rehearsal, rehearsed = _rehearse(sample, evidence, known, coding, quantum, threads)
+    weighing = weigh(evidence, known, rehearsal, rehearsed, law, correct)
+    weight = _weight(weighing, sample, evidence)
+    step = _coded_again(sample, evidence, weight, coding, threads)
+
+    def corrected(index: int) -> tuple[Floats, Floats]:
+        part, told = rehearsal.part(index), _at(rehearsed, index)
+        theirs = _weight(weighing, part, told, rehearsed=True)
+        return theirs, _coded_again(part, told, theirs, coding, 1)
+
+    theirs, their_step = map(np.stack, zip(*in_order(corrected, range(len(rehearsal.depth)), threads), strict=True))
+    added = rehearsal.noise != 0
+    smooth, their_smooth = weighing.is_smooth(evidence), weighing.is_smooth(rehearsed, rehearsed=True)
+    trust = np.array(
+        [
+            _trust((weight * evidence.residual)[ours], step[ours], rehearsal.noise[others], their_step[others], law)
+            for ours, others in ((known & smooth, added & their_smooth), (known & ~smooth, added & ~their_smooth))
+        ]
+    )
     # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
-    true = rehearsal.sample(np.where(known, weighing(evidence.score), 1.0)) < 0.5
-    added = (rehearsal.noise != 0) & true
-    theirs = weighing(rehearsed.score)
-    error = np.square(rehearsal.noise - theirs * rehearsed.residual)[added]
-    left = Levels.of_means(_misjudged(rehearsed, theirs)[added], error)
-    chance = Levels.of_shares(rehearsed.score[added], evidence.score[known], weighing.share)
+    added &= rehearsal.sample(weight) < 0.5
+    left_over = rehearsal.noise - theirs * rehearsed.residual + np.where(their_smooth, *trust) * their_step
+    left = Levels.of_means(_misjudged(rehearsed, theirs)[added], np.square(left_over)[added])
     deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
     everywhere = deviation > dense.LEAST
     smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
-    return Detector(quantum, weighing, chance, left, smoother).sharing(evidence, known), rehearsal
+    return Detector(coding, weighing, trust, left, smoother).sharing(evidence, known), rehearsal, step
+
+
+def _trust(taken: Vector, step: Vector, noise: Vector, their_step: Vector, law: Law) -> float:
+    """How far to go on: the share of a step of least estimated squared error, as in `weighing`.
+
+    A pixel from which c was taken and to which a step s is added errs by noise - c + s; the mean of noise times s is
+    told by the rehearsal.
+    """
+    energy = float(step @ step)
+    if energy == 0 or not len(noise):
+        return 0.0
+    wanted = float(taken @ step) - law.share * len(step) * float(noise @ their_step) / len(noise)
+    return float(np.clip(wanted / energy, 0, 1))
+
+
+def _at(evidence: Evidence, index: int) -> Evidence:
+    return Evidence(*(values[index] for values in astuple(evidence)))
 
 
 def _rehearse(
     sample: Part, evidence: Evidence, known: NDArray[np.bool_], coding: Coding, quantum: float, threads: int
-) -> tuple[Rehearsal, Evidence]:
-    """Rehearse with noise as large as the map's: its size is estimated once, where nothing but noise scores as high."""
+) -> tuple[Law, Rehearsal, Evidence]:
+    """Rehearse with noise of many sizes, which tells the law of the map's noise, and then with noise of that law."""
 
-    def at_size(amplitude: float) -> tuple[Rehearsal, Evidence]:
-        rehearsal = rehearse(sample.depth, sample.variance, amplitude, np.random.default_rng(0))
+    def of(sizes: float | Vector, seed: int) -> tuple[Rehearsal, Evidence]:
+        rehearsal = rehearse(sample.depth, sample.variance, sizes, np.random.default_rng(seed))
 
-        def told(index: int) -> Evidence:
-            given = None if rehearsal.variance is None else rehearsal.variance[index]
-            return gather(Part.of_all(rehearsal.depth[index], given), coding, quantum, 1)
-
-        parts = in_order(told, range(len(rehearsal.depth)), threads)
+        parts = in_order(
+            lambda index: gather(rehearsal.part(index), coding, quantum, 1), range(len(rehearsal.depth)), threads
+        )
         return rehearsal, Evidence(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
 
-    first = at_size(1.0)
-    size = _noise_size(evidence, known, *first)
-    return first if 0.8 < size < 1.25 else at_size(size)
-
-
-def _noise_size(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, rehearsed: Evidence) -> float:
-    """How much larger the map's noise is than the rehearsal's, where the score says that there is nothing but noise."""
-    added = rehearsal.noise != 0
-    _, limit = noisy_share(evidence.score[known], rehearsed.score[added])
-    ours = np.abs(evidence.residual[known & (evidence.score > limit)])
-    theirs = np.abs(rehearsed.residual[added & (rehearsed.score > limit)])
-    if min(len(ours), len(theirs)) < FEW:
-        return 1.0
-    return float(np.clip(np.median(ours) / np.median(theirs), 0.25, 4.0))
+    first = of(MANY_SIZES, 0)
+    law = estimate(evidence, known, *first)
+    return law, *(of(law.size, 1) if law.share * known.sum() >= LEAST_COUNT else first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +260,15 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     sample = work.sample()
     quantum = quantum_of(sample.depth)
     seen = gather(sample, coding, quantum, threads)
-    detector, rehearsal = _detector(sample, seen, coding, quantum, correct, threads)
+    detector, rehearsal, step = _detector(sample, seen, coding, quantum, correct, threads)
+
+    @cache
+    def corrected_sample() -> Corrected:
+        return detector.correct(sample, seen, threads, step)
 
     @cache
     def filler() -> Filler:
-        return _filler(detector.correct(sample, seen, threads).value, rehearsal, coding, threads)
+        return _filler(corrected_sample().value, rehearsal, coding, threads)
 
     if work.huge and (fill or second_pass):
         filler()
@@ -228,7 +276,7 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         evidence = gather(part, coding, quantum, threads) if work.huge else seen
         known = np.isfinite(part.depth)
-        corrected = detector.correct(part, evidence, threads)
+        corrected = detector.correct(part, evidence, threads) if work.huge else corrected_sample()
         value, variance = corrected.value, corrected.variance
         refused = ~known & ((evidence.count == 0) | too_wide(~known, coding.dictionary.patch_shape) | (not fill))
         holes, again = ~known & ~refused, corrected.noisy & second_pass

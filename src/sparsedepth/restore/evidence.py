@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import median_filter
 
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.votes import Coding, vote
@@ -14,6 +15,10 @@ RESOLUTION = 0.01
 """The deviation below which a difference between pixels means nothing."""
 DOUBT = 8.0
 """How much the disagreement of the patches counts in the score."""
+REACH = 2
+"""How far away neighbours are looked for, in pixels."""
+SURROUNDINGS = 7
+"""The side of the square in which texture is measured, in pixels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +33,8 @@ class Evidence:
     """Measured less value; 0 where unknown."""
     score: Floats
     """How much the pixel looks like noise; 0 where unknown."""
+    texture: Floats
+    """How large residuals usually are about the pixel."""
     count: Floats
     """The votes; 0 = no patch knows anything."""
 
@@ -41,23 +48,27 @@ def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence
         RESOLUTION**2 + (0.3 * quantum) ** 2 + (0 if variance is None else np.where(np.isfinite(depth), variance, 1))
     )
     score = np.abs(residual) / np.sqrt(least + DOUBT * votes.spread) * loneliness(depth) / np.sqrt(least)
-    return Evidence(votes.mean, votes.spread, residual, score, votes.count)
+    texture = median_filter(np.abs(residual).astype(np.float32), SURROUNDINGS, mode="reflect")
+    return Evidence(votes.mean, votes.spread, residual, score, texture, votes.count)
 
 
 def loneliness(depth: DepthMap) -> Floats:
-    """The mean distance of each pixel to the two nearest, in depth, of its eight neighbours; 0 where unknown."""
-    framed = np.pad(depth, 1, constant_values=np.nan)
+    """The mean distance of each pixel to the two nearest, in depth, of its neighbours; 0 where unknown."""
     rows, columns = depth.shape
-    nearest = np.full((2, rows, columns), np.inf)
-    for down in range(3):
-        for right in range(3):
-            if (down, right) != (1, 1):
-                apart = np.abs(depth - framed[down : down + rows, right : right + columns])
-                apart = np.where(np.isnan(apart), np.inf, apart)
-                nearest[1] = np.minimum(nearest[1], np.maximum(nearest[0], apart))
-                nearest[0] = np.minimum(nearest[0], apart)
-    second = np.where(np.isfinite(nearest[1]), nearest[1], nearest[0])
-    return np.where(np.isfinite(nearest[0]), (nearest[0] + second) / 2, 0)
+    framed = np.pad(depth, REACH, constant_values=np.inf)
+    framed[np.isnan(framed)] = np.inf
+    first, second = np.full_like(depth, np.inf), np.full_like(depth, np.inf)
+    apart, larger = np.empty_like(depth), np.empty_like(depth)
+    for down in range(2 * REACH + 1):
+        for right in range(2 * REACH + 1):
+            if (down, right) != (REACH, REACH):
+                np.subtract(framed[down : down + rows, right : right + columns], depth, out=apart)
+                np.abs(apart, out=apart)
+                np.maximum(first, apart, out=larger)
+                np.minimum(second, larger, out=second)
+                np.minimum(first, apart, out=first)
+    second = np.where(np.isfinite(second), second, first)
+    return np.where(np.isfinite(first), (first + second) / 2, 0)
 
 
 def quantum_of(depth: DepthMap) -> float:

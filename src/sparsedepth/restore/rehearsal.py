@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from sparsedepth.restore.door import Part
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
-MOST_PIXELS, LEAST_PIXELS = 40_000, 10_000
+MOST_PIXELS, LEAST_PIXELS = 40_000, 20_000
 """A larger map is rehearsed on tiles of it; a smaller one is rehearsed several times, with other draws."""
 TILE = 64
 MOST_TIMES = 16
@@ -42,13 +43,16 @@ class Rehearsal:
     """A sensor's, if there is one."""
     corners: list[tuple[int, int]]
 
+    def part(self, index: int) -> Part:
+        return Part.of_all(self.depth[index], None if self.variance is None else self.variance[index])
+
     def sample(self, values: NDArray[Any]) -> NDArray[Any]:
         """What a map has where the rehearsal is."""
         return _cut(values, self.corners, (self.depth.shape[1], self.depth.shape[2]))
 
 
-def rehearse(depth: DepthMap, variance: DepthMap | None, amplitude: float, rng: np.random.Generator) -> Rehearsal:
-    """Add noise as the paper does, its deviation ``amplitude`` times the map's."""
+def rehearse(depth: DepthMap, variance: DepthMap | None, sizes: ArrayLike, rng: np.random.Generator) -> Rehearsal:
+    """Add noise as the paper does, of one size or of some, in deviations of the map."""
     whole = depth.size <= MOST_PIXELS
     shape = (
         depth.shape[0] if whole else min(TILE, depth.shape[0]),
@@ -57,7 +61,7 @@ def rehearse(depth: DepthMap, variance: DepthMap | None, amplitude: float, rng: 
     times = int(np.clip(LEAST_PIXELS // depth.size, 1, MOST_TIMES))
     corners = [(0, 0)] * times if whole else _tiles(depth, shape, rng)
     truth = _cut(depth, corners, shape)
-    noise = np.stack([np.where(np.isfinite(part), _noise(shape, rng) * amplitude, 0) for part in truth])
+    noise = np.stack([np.where(np.isfinite(part), _noise(shape, sizes, rng), 0) for part in truth])
     hidden = np.stack([_hidden(part, rng) for part in truth]) & (noise == 0)
     shown = np.where(hidden, np.nan, truth + noise).astype(depth.dtype)
     return Rehearsal(shown, truth, noise, hidden, None if variance is None else _cut(variance, corners, shape), corners)
@@ -105,16 +109,17 @@ def _drawn(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Fl
     return draw[_folded(shape)]
 
 
-def _noise(shape: tuple[int, int], rng: np.random.Generator) -> Floats:
-    """Gaussian noise, its variance uniform in (0, 1), at a share of the pixels; sizes spread evenly over the law."""
+def _noise(shape: tuple[int, int], sizes: ArrayLike, rng: np.random.Generator) -> Floats:
+    """Gaussian noise, its variance uniform up to a size squared, at some of the pixels, spread evenly over its law."""
     rank = _drawn(shape, NOISY, rng)
     chosen = rank < 1
     distinct, which = np.unique(rank[chosen], return_inverse=True)
     noise = np.zeros(shape)
     if len(distinct):
         law = np.sqrt(rng.random(20_000)) * np.abs(rng.standard_normal(20_000))
-        sizes = np.quantile(law, (np.arange(len(distinct)) + 0.5) / len(distinct))
-        noise[chosen] = (rng.permutation(sizes) * rng.choice([-1, 1], len(distinct)))[which]
+        law *= rng.choice(np.atleast_1d(np.asarray(sizes, np.float64)), len(law))
+        spread = np.quantile(law, (np.arange(len(distinct)) + 0.5) / len(distinct))
+        noise[chosen] = (rng.permutation(spread) * rng.choice([-1, 1], len(distinct)))[which]
     return noise
 
 

@@ -7,39 +7,34 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.restore.evidence import Evidence
-from sparsedepth.restore.rehearsal import Rehearsal
+from sparsedepth.restore.evidence import RESOLUTION, Evidence
+from sparsedepth.restore.law import Law, smooth_limit
+from sparsedepth.restore.rehearsal import Levels, Rehearsal
 from sparsedepth.vocabulary import Floats, Vector
 
 THRESHOLDS = np.geomspace(0.1, 1e5, 24)
 IRRELEVANT = 0.02
 """A score so small that hardly anything is taken, whatever the mixture."""
-EAGERNESS = 1.4
-"""What correcting a clear outlier is worth over leaving it, beyond the estimate: it comes from few pixels."""
-TOP = 0.5
-"""The share of rehearsed noise that may lie below the score at which noise is counted: few pixels count badly."""
+EAGERNESS = 1.5
+"""By how much noise counts for more than was found: what tells it comes from few pixels, and missing it costs most."""
 FEW = 30
-"""Noisy pixels from whose sizes no law can be told."""
+"""Pixels that are too few: of the rehearsal, to weigh a kind of pixels; of the map, to follow a law."""
 LEAST_COUNT = 2
 """A map with fewer noisy pixels than this is taken for clean."""
+SMOOTH = 0.5
+"""The share of the pixels that are called smooth; the others are called rough."""
 
 
-@dataclass(frozen=True)
-class Weighing:
-    """The weight of the coded value as a function of the score: a mixture of soft thresholds."""
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """What was learned of the smooth pixels, or of the rough ones."""
 
     mixture: Vector
-    share: float
-    """Of the pixels that are noisy."""
-    limit: float
-    """The score beyond which hardly any others are found."""
+    """Of thresholds on the score."""
+    chance: Levels
+    """That a pixel is noisy, by its score."""
 
-    @classmethod
-    def of_nothing(cls, share: float, limit: float) -> Weighing:
-        """Measured values stay as they are."""
-        return cls(np.zeros(len(THRESHOLDS)), share, limit)
-
-    def __call__(self, score: Floats) -> Floats:
+    def weight(self, score: Floats) -> Floats:
         weight = np.zeros(score.shape)
         for part, threshold in zip(self.mixture, THRESHOLDS, strict=True):
             if part > 0:
@@ -47,47 +42,99 @@ class Weighing:
         return weight
 
 
-def weigh(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, rehearsed: Evidence) -> Weighing:
-    """The mixture of least estimated squared error.
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """The weight of the coded value as a function of the score, for smooth pixels and for rough ones."""
+
+    smooth: Kind
+    rough: Kind
+    limit: float
+    """Of the texture, up to which a pixel of the map is smooth."""
+    rehearsed_limit: float
+    """The same for the rehearsal, which has more noise."""
+
+    def weight(self, evidence: Evidence, *, rehearsed: bool = False) -> Floats:
+        """What to take of the coded value at each pixel, of the map or of its rehearsal."""
+        smooth = self.is_smooth(evidence, rehearsed=rehearsed)
+        return np.where(smooth, self.smooth.weight(evidence.score), self.rough.weight(evidence.score))
+
+    def chance(self, evidence: Evidence) -> Floats:
+        """That a pixel of the map is noisy."""
+        smooth = self.is_smooth(evidence)
+        return np.where(smooth, self.smooth.chance(evidence.score), self.rough.chance(evidence.score))
+
+    def is_smooth(self, evidence: Evidence, *, rehearsed: bool = False) -> NDArray[np.bool_]:
+        return evidence.texture <= (self.rehearsed_limit if rehearsed else self.limit)
+
+
+def weigh(
+    evidence: Evidence,
+    known: NDArray[np.bool_],
+    rehearsal: Rehearsal,
+    rehearsed: Evidence,
+    law: Law,
+    correct: bool = True,
+) -> Weighing:
+    """The mixtures of least estimated squared error; all of them nothing if the map is clean or not to be corrected."""
+    limit = smooth_limit(evidence.texture[known], SMOOTH)
+    rehearsed_limit = smooth_limit(rehearsed.texture[np.isfinite(rehearsal.depth)], SMOOTH)
+    added = rehearsal.noise != 0
+    correct = correct and law.share * known.sum() >= LEAST_COUNT
+
+    def kind(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> Kind:
+        theirs = added & theirs if (added & theirs).sum() >= FEW else added
+        chance = Levels.of_shares(rehearsed.score[theirs], evidence.score[known & ours], EAGERNESS * law.share)
+        if not correct or not theirs.any() or not (known & ours).any():
+            return Kind(np.zeros(len(THRESHOLDS)), chance)
+        gain = EAGERNESS * law.share * _unforeseen(evidence, known & ours, rehearsal, rehearsed, theirs, law)
+        return Kind(_mixture(evidence, known & ours, rehearsal, rehearsed, theirs, gain), chance)
+
+    smooth, theirs = evidence.texture <= limit, rehearsed.texture <= rehearsed_limit
+    return Weighing(kind(smooth, theirs), kind(~smooth, ~theirs), limit, rehearsed_limit)
+
+
+def _unforeseen(
+    evidence: Evidence,
+    ours: NDArray[np.bool_],
+    rehearsal: Rehearsal,
+    rehearsed: Evidence,
+    theirs: NDArray[np.bool_],
+    law: Law,
+) -> float:
+    """How much larger a few clear outliers are than the law foretells: then their own sizes count.
+
+    Amid texture they could as well be more of it.
+    """
+    found = ours & (evidence.score > law.limit)
+    foretold = np.square(rehearsal.noise[theirs & (rehearsed.score > law.limit)]).sum() / theirs.sum()
+    if not 0 < found.sum() < FEW or foretold == 0 or evidence.texture[found].max() > RESOLUTION:
+        return 1.0
+    return max(1.0, float(np.square(evidence.residual[found]).sum() / (law.share * ours.sum() * foretold)))
+
+
+def _mixture(
+    evidence: Evidence,
+    ours: NDArray[np.bool_],
+    rehearsal: Rehearsal,
+    rehearsed: Evidence,
+    theirs: NDArray[np.bool_],
+    share: float,
+) -> Vector:
+    """The mixture of thresholds of least estimated squared error.
 
     Let c_j be what threshold j takes from a pixel: its weight times its residual. Taking the mixture w of them leaves
     the mean squared error const - 2 w'b + w'Qw, with Q the mean of c c' over the map, and b the mean of noise times c,
-    which is the share of noisy pixels times the same mean over the pixels of the rehearsal whose noise is known. Where
-    there are but a few noisy pixels, their own sizes count, not those of the law.
+    which is the share of noisy pixels times the same mean over the pixels of the rehearsal whose noise is known.
     """
-    added = rehearsal.noise != 0
-    share, limit = noisy_share(evidence.score[known], rehearsed.score[added])
-    if share * known.sum() < LEAST_COUNT:
-        return Weighing.of_nothing(share, limit)
 
     def taken(told: Evidence, where: NDArray[np.bool_]) -> Floats:
         score, residual = told.score[where].astype(np.float32), told.residual[where].astype(np.float32)
         return np.stack([_soft(score, threshold) * residual for threshold in THRESHOLDS.astype(np.float32)])
 
-    ours, theirs = taken(evidence, known & (evidence.score > IRRELEVANT)), taken(rehearsed, added)
-    curvature = (ours @ ours.T).astype(np.float64) / known.sum()
-    gain = EAGERNESS * share * (theirs @ rehearsal.noise[added]) / theirs.shape[1]
-    beyond, rehearsed_beyond = evidence.score[known] > limit, rehearsed.score[added] > limit
-    if beyond.sum() < FEW:
-        present = np.square(evidence.residual[known][beyond]).sum() / known.sum()
-        foretold = share * np.square(rehearsal.noise[added][rehearsed_beyond]).sum() / added.sum()
-        gain *= max(present / max(foretold, 1e-12), 1)
-    return Weighing(_least_on_simplex(curvature, gain), share, limit)
-
-
-def noisy_share(scores: Vector, rehearsed: Vector) -> tuple[float, float]:
-    """The share of noisy pixels, and the score beyond which there are hardly any others.
-
-    It is an upper bound, tight as soon as some range of scores is reached by noise only.
-    """
-    if not len(rehearsed) or not len(scores):
-        return 0.0, np.inf
-    ordered, added = np.sort(scores), np.sort(rehearsed)
-    limits = np.quantile(added, np.linspace(0, TOP, 60))
-    above = (len(ordered) - np.searchsorted(ordered, limits, side="right") + 1) / len(ordered)
-    seen = (len(added) - np.searchsorted(added, limits, side="right")) / len(added)
-    bounds = above / np.maximum(seen, 1 / len(added))
-    return float(min(1.0, bounds.min())), float(limits[bounds.argmin()])
+    of_map, of_rehearsal = taken(evidence, ours & (evidence.score > IRRELEVANT)), taken(rehearsed, theirs)
+    curvature = (of_map @ of_map.T).astype(np.float64) / ours.sum()
+    gain = share * (of_rehearsal @ rehearsal.noise[theirs]) / theirs.sum()
+    return _least_on_simplex(curvature, gain)
 
 
 def _soft(score: Floats, threshold: float) -> Floats:
