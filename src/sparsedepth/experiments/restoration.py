@@ -38,7 +38,7 @@ MOST = 99.0
 RIVALS = ("median", "switching median", "TV-L2", "TV-L1", "NL-means", "bilateral")
 FILLERS = ("biharmonic", "linear")
 TOF_RIVALS = ("median", "bilateral", "TV-L2", "NL-means")
-TOF_FACTORS = (4,)
+TOF_FACTORS = (2, 4)
 DENOISE, INPAINT, GUIDED = own_methods()[0], own_filler(), "inpaint, guided"
 ABLATED, ABLATED_HOLES = (impulses(0.05),), ("80% missing",)
 """The rows on which ingredients are taken out, on every second map."""
