@@ -150,10 +150,11 @@ def _blended(part: Part, evidence: Evidence, weight: Floats) -> Floats:
 def _coded_again(part: Part, evidence: Evidence, weight: Floats, coding: Coding, threads: int) -> Floats:
     """How noisy pixels change when they are coded again, now that no noise pulls the codes aside."""
     wanted = np.isfinite(part.depth) & (weight > 0.5) & (np.abs(evidence.residual) > NOISE_FLOOR)
-    if not wanted.any():
+    hardly_overlap = 2 * coding.stride > min(coding.dictionary.patch_shape)
+    if hardly_overlap or not wanted.any():
         return np.zeros(part.depth.shape)
     value = _blended(part, evidence, weight).astype(np.float32)
-    again = replace(coding, sparsity=AGAIN)
+    again = replace(coding, sparsity=AGAIN, stride=coding.stride + 1)
     votes = vote(value, again, part.variance, only=wanted, window=part.window, threads=threads)
     return np.where(wanted & (votes.count > 0), votes.mean - value, 0)
 
