@@ -7,7 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsedepth import Origin, denoise
+from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
+from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import calibrated, dense, filling, law, weighing
 from sparsedepth.restore.door import Part
@@ -109,6 +111,12 @@ def test_texture_in_a_part_of_a_map_is_no_noise():
     clean[:50, :50] += 0.3 * np.random.default_rng(2).standard_normal((50, 50)).astype(np.float32)
     assert told_law(stairs())[0] < 3
     assert told_law(clean)[0] < 10
+
+
+@pytest.mark.parametrize("scan", simulated_scans(2), ids=["far trees", "a near tree"])
+def test_leaves_are_no_noise(scan):
+    assert 0.02 < np.isnan(scan).mean() < 0.4
+    assert psnr(denoise(scan, fill=False).depth, scan) > 55
 
 
 def test_rehearsals_are_as_symmetric_as_their_maps():
