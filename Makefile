@@ -56,6 +56,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/holes.py
+	$(BIN)/python benchmarks/restoring.py
 	$(BIN)/python benchmarks/stereo.py
 
 # Coverage-guided fuzzing of every reader, ten minutes each; `make fuzz MINUTES=1` for a short look.
