@@ -68,10 +68,10 @@ def denoise(
     ``depth`` is (height, width) in any unit, NaN = unknown; in integer maps 0 is unknown too, unless ``invalid`` names
     other codes. ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
     refused (NaN, infinite variance), unless ``outward`` asks to fill it ring by ring with growing variance.
-    ``second_pass`` inpaints what the first pass found noisy, which pays with the paper's method. ``quality`` is "fast", "balanced" or "best", or "paper"
-    for the paper's method, dictionary and stride. ``guide`` is a picture of the same view, grey or colour: holes are
-    then filled from where it looks alike. A huge map is worked on in tiles; it may lie in a memory-mapped file, and so
-    may the arrays of ``out``, which receive the result.
+    ``second_pass`` inpaints what the first pass found noisy, which pays with the paper's method. ``quality`` is "fast",
+    "balanced" or "best", or "paper" for the paper's method, dictionary and stride. ``guide`` is a picture of the same
+    view, grey or colour: holes are then filled from where it looks alike. A huge map is worked on in tiles; it may lie
+    in a memory-mapped file, and so may the arrays of ``out``, which receive the result.
 
     >>> import numpy as np
     >>> from sparsedepth import denoise
