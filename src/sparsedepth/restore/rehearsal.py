@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sparsedepth.restore.door import Part
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
-MOST_PIXELS, LEAST_PIXELS = 40_000, 20_000
+MOST_PIXELS, LEAST_PIXELS = 20_000, 20_000
 """A larger map is rehearsed on tiles of it; a smaller one is rehearsed several times, with other draws."""
 TILE = 64
 MOST_TIMES = 16
