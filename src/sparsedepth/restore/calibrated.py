@@ -172,12 +172,19 @@ def _detector(
     law, rehearsal, rehearsed = _rehearse(sample, evidence, known, coding, quantum, threads)
     weighing = weigh(evidence, known, rehearsal, rehearsed, law, correct)
     weight = _weight(weighing, sample, evidence)
-    step = _coded_again(sample, evidence, weight, coding, threads)
+    deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
+    everywhere = deviation > dense.LEAST
+    smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
+
+    def again(part: Part, told: Evidence, weight: Floats, threads: int) -> Floats:
+        return np.zeros(part.depth.shape) if smoother else _coded_again(part, told, weight, coding, threads)
 
     def corrected(index: int) -> tuple[Floats, Floats]:
         part, told = rehearsal.part(index), _at(rehearsed, index)
         theirs = _weight(weighing, part, told, rehearsed=True)
-        return theirs, _coded_again(part, told, theirs, coding, 1)
+        return theirs, again(part, told, theirs, 1)
+
+    step = again(sample, evidence, weight, threads)
 
     theirs, their_step = map(np.stack, zip(*in_order(corrected, range(len(rehearsal.depth)), threads), strict=True))
     added = rehearsal.noise != 0
@@ -192,9 +199,6 @@ def _detector(
     added &= rehearsal.sample(weight) < 0.5
     left_over = rehearsal.noise - theirs * rehearsed.residual + np.where(their_smooth, *trust) * their_step
     left = Levels.of_means(_misjudged(rehearsed, theirs)[added], np.square(left_over)[added])
-    deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
-    everywhere = deviation > dense.LEAST
-    smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
     return Detector(coding, weighing, trust, left, smoother).sharing(evidence, known), rehearsal, step
 
 
@@ -222,7 +226,6 @@ def _rehearse(
 
     def of(sizes: float | Vector, seed: int) -> tuple[Rehearsal, Evidence]:
         rehearsal = rehearse(sample.depth, sample.variance, sizes, np.random.default_rng(seed))
-
         parts = in_order(
             lambda index: gather(rehearsal.part(index), coding, quantum, 1), range(len(rehearsal.depth)), threads
         )
