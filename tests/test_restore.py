@@ -45,6 +45,17 @@ def test_the_smoothest_surface_bends_least():
         assert bending(best) <= bending(other)
 
 
+@pytest.mark.parametrize("shape", [(20, 33), (31, 17), (1, 9)])
+def test_the_first_guess_lies_between_what_is_known_and_flips_with_the_map(shape):
+    rng = np.random.default_rng(1)
+    depth = np.where(rng.random(shape) < 0.9, np.nan, rng.random(shape))
+    depth[0, 0] = 0.5
+    guess = filling._averages(depth)
+    assert np.nanmin(depth) <= guess.min() <= guess.max() <= np.nanmax(depth)
+    assert_array_equal(guess[np.isfinite(depth)], depth[np.isfinite(depth)])
+    assert_allclose(filling._averages(depth[::-1, ::-1].T), guess[::-1, ::-1].T, rtol=1e-12)
+
+
 def test_nothing_known_is_zero_everywhere():
     assert_array_equal(filling.smoothest(np.full((4, 4), np.nan)), 0)
 

@@ -169,7 +169,7 @@ def _detector(
 ) -> tuple[Detector, Rehearsal, Floats]:
     """The detector, the last rehearsal, and how coding the sample again changes it."""
     known = np.isfinite(sample.depth)
-    law, rehearsal, rehearsed = _rehearse(sample, evidence, known, coding, quantum, threads)
+    law, rehearsal, rehearsed = _rehearse(sample, evidence, known, coding, quantum, threads, correct=correct)
     weighing = weigh(evidence, known, rehearsal, rehearsed, law, correct)
     weight = _weight(weighing, sample, evidence)
     deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
@@ -220,9 +220,16 @@ def _at(evidence: Evidence, index: int) -> Evidence:
 
 
 def _rehearse(
-    sample: Part, evidence: Evidence, known: NDArray[np.bool_], coding: Coding, quantum: float, threads: int
+    sample: Part,
+    evidence: Evidence,
+    known: NDArray[np.bool_],
+    coding: Coding,
+    quantum: float,
+    threads: int,
+    *,
+    correct: bool = True,
 ) -> tuple[Law, Rehearsal, Evidence]:
-    """Rehearse with noise of many sizes, which tells the law of the map's noise, and then with noise of that law."""
+    """Rehearse with noise of many sizes, which tells the law of the map's noise; to correct it, again with that law."""
 
     def of(sizes: float | Vector, seed: int) -> tuple[Rehearsal, Evidence]:
         rehearsal = rehearse(sample.depth, sample.variance, sizes, np.random.default_rng(seed))
@@ -233,7 +240,7 @@ def _rehearse(
 
     first = of(MANY_SIZES, 0)
     law = estimate(evidence, known, *first)
-    return law, *(of(law.size, 1) if law.share * known.sum() >= LEAST_COUNT else first)
+    return law, *(of(law.size, 1) if correct and law.share * known.sum() >= LEAST_COUNT else first)
 
 
 @dataclass(frozen=True, eq=False)

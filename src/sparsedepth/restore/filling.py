@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_erosion, gaussian_filter
+from scipy.ndimage import binary_erosion
 from scipy.sparse import csr_matrix
 
 from sparsedepth.coding.noise import Stationary
@@ -30,8 +30,6 @@ MEASURED = 1e-8
 """The variance that measured pixels have beside the noise floor."""
 RIM = 8
 """Pixels of a wide hole, from its border, that the surface goes on into; it would be held fast there otherwise."""
-REACH = (1, 2, 4, 8, 16, 32, 64)
-"""The Gaussians, in pixels, by which the first guess is carried into holes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +82,8 @@ def smoothest(
 ) -> Floats:
     """The surface through the known pixels that bends least, as a thin plate would, by conjugate gradients.
 
-    It starts from Gaussian averages of what is known, the narrowest that reaches; wide holes end a little short of the
-    minimum. Nothing known: zero everywhere.
+    It starts from averages of what is known, the nearest that there are; wide holes end a little short of the minimum.
+    Nothing known: zero everywhere.
     """
     unknown = ~np.isfinite(depth)
     if hopeless is not None:
@@ -167,15 +165,46 @@ def _seen_by(values: NDArray[Any], pixels: Collection[tuple[int, int]]) -> list[
 
 
 def _averages(depth: DepthMap) -> Floats:
+    """A first guess: unknown pixels are filled from maps of half the size, those from maps of a quarter, and so on."""
     known = np.isfinite(depth)
-    if not known.any():
-        return np.zeros(depth.shape)
-    values, surface = np.where(known, depth, 0.0), np.where(known, depth, np.nan).astype(np.float64)
-    for reach in REACH:
-        if not np.isnan(surface).any():
-            return surface
-        weight = gaussian_filter(known.astype(np.float64), reach)
-        total = gaussian_filter(values.astype(np.float64), reach)
-        seen = np.isnan(surface) & (weight > 1e-3)
-        surface[seen] = total[seen] / weight[seen]
-    return np.where(np.isnan(surface), values[known].mean(), surface)
+    return _pulled(np.where(known, depth, 0.0).astype(np.float64), known.astype(np.float64))
+
+
+def _pulled(total: Floats, weight: Floats) -> Floats:
+    """Means of what is known, given by sums and weights; with less weight than one the map of half the size helps."""
+    shape, share = total.shape, np.minimum(weight, 1)
+    mean = total / np.where(weight > 0, weight, 1)
+    axes = [axis for axis in (0, 1) if shape[axis] > 1]
+    if not axes or share.min() == 1:
+        return mean
+    for axis in axes:
+        total, weight = _halved(total, axis), _halved(weight, axis)
+    coarse = _pulled(total, weight)
+    for axis in axes:
+        coarse = _doubled(coarse, axis, shape[axis])
+    return coarse + share * (mean - coarse)
+
+
+def _halved(values: Floats, axis: int) -> Floats:
+    """Sums of two neighbours; of an odd number, each second pixel with half of those beside it: flips commute."""
+    along = np.moveaxis(values, axis, 0)
+    if len(along) % 2 == 0:
+        half = along[::2] + along[1::2]
+    else:
+        half = along[::2].copy()
+        half[1:] += along[1::2] / 2
+        half[:-1] += along[1::2] / 2
+    return np.moveaxis(half, 0, axis)
+
+
+def _doubled(values: Floats, axis: int, size: int) -> Floats:
+    """Straight lines between the pixels that `_halved` makes of so many, level beyond the ends."""
+    along = np.moveaxis(values, axis, 0)
+    double = np.empty((size, *along.shape[1:]))
+    if size % 2 == 0:
+        framed = np.concatenate([along[:1], along, along[-1:]])
+        double[::2] = 0.75 * along + 0.25 * framed[:-2]
+        double[1::2] = 0.75 * along + 0.25 * framed[2:]
+    else:
+        double[::2], double[1::2] = along, (along[1:] + along[:-1]) / 2
+    return np.moveaxis(double, 0, axis)
