@@ -11,7 +11,7 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import calibrated, dense, filling, law, weighing
+from sparsedepth.restore import calibrated, dense, law, surfaces, weighing
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.evidence import gather
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
@@ -22,19 +22,19 @@ def plane(shape=(40, 50)):
     return 0.3 * x - 0.1 * y + 2
 
 
-def test_the_smoothest_surface_through_a_plane_is_the_plane():
+def test_surfaces_through_a_plane_are_the_plane():
     depth = plane()
     holes = np.random.default_rng(0).random(depth.shape) < 0.6
-    filled = filling.smoothest(np.where(holes, np.nan, depth), most=2000, tolerance=1e-9)
-    assert_allclose(filled, depth, atol=1e-4)
-    assert_array_equal(filled[~holes], depth[~holes])
+    for filled in surfaces.surfaces(np.where(holes, np.nan, depth), most=2000, tolerance=1e-9):
+        assert_allclose(filled, depth, atol=1e-4)
+        assert_array_equal(filled[~holes], depth[~holes])
 
 
 def test_the_smoothest_surface_bends_least():
     rng = np.random.default_rng(1)
     depth = rng.standard_normal((12, 12))
     holes = rng.random(depth.shape) < 0.4
-    best = filling.smoothest(np.where(holes, np.nan, depth), most=5000, tolerance=1e-10)
+    best = surfaces.surfaces(np.where(holes, np.nan, depth), most=5000, tolerance=1e-10).smooth
 
     def bending(surface):
         rows, columns = (np.diff(surface, 2, axis=axis) for axis in (0, 1))
@@ -45,19 +45,26 @@ def test_the_smoothest_surface_bends_least():
         assert bending(best) <= bending(other)
 
 
+def test_a_folded_surface_follows_a_roof_that_a_smooth_one_rounds_off():
+    roof = np.abs(np.arange(40.0) - 19.5) * np.ones((40, 1)) / 11.5
+    holes = np.random.default_rng(2).random(roof.shape) < 0.8
+    smooth, folded = (np.square(each - roof).sum() for each in surfaces.surfaces(np.where(holes, np.nan, roof)))
+    assert folded < smooth / 2
+
+
 @pytest.mark.parametrize("shape", [(20, 33), (31, 17), (1, 9)])
 def test_the_first_guess_lies_between_what_is_known_and_flips_with_the_map(shape):
     rng = np.random.default_rng(1)
     depth = np.where(rng.random(shape) < 0.9, np.nan, rng.random(shape))
     depth[0, 0] = 0.5
-    guess = filling._averages(depth)
+    guess = surfaces._averages(depth)
     assert np.nanmin(depth) <= guess.min() <= guess.max() <= np.nanmax(depth)
     assert_array_equal(guess[np.isfinite(depth)], depth[np.isfinite(depth)])
-    assert_allclose(filling._averages(depth[::-1, ::-1].T), guess[::-1, ::-1].T, rtol=1e-12)
+    assert_allclose(surfaces._averages(depth[::-1, ::-1].T), guess[::-1, ::-1].T, rtol=1e-12)
 
 
 def test_nothing_known_is_zero_everywhere():
-    assert_array_equal(filling.smoothest(np.full((4, 4), np.nan)), 0)
+    assert_array_equal(surfaces.surfaces(np.full((4, 4), np.nan)), 0)
 
 
 def test_weights_on_the_simplex_are_the_best_of_a_fine_grid():

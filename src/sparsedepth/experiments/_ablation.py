@@ -15,7 +15,8 @@ import numpy as np
 from sparsedepth.experiments._contestants import Outcome
 from sparsedepth.experiments._keeping import OURS, kept
 from sparsedepth.experiments._zoo import Spoilt
-from sparsedepth.restore import calibrated, denoise, evidence, inpaint, law, weighing
+from sparsedepth.restore import calibrated, denoise, evidence, inpaint, law, surfaces, weighing
+from sparsedepth.restore.filling import Trust
 from sparsedepth.restore.rehearsal import Levels
 from sparsedepth.vocabulary import DepthMap
 
@@ -75,8 +76,10 @@ def filling_arms() -> list[Arm]:
     """The same for holes."""
     return [
         Arm("the default"),
-        Arm("smoothest surface only", calibrated, {"trust_in_codes": lambda *_: 0.0}),
-        Arm("codes only", calibrated, {"trust_in_codes": lambda *_: 1.0}),
+        Arm("smoothest surface only", calibrated, {"trust": lambda *_: Trust(0.0, 0.0)}),
+        Arm("folded surface only", calibrated, {"trust": lambda *_: Trust(1.0, 0.0)}),
+        Arm("codes only", calibrated, {"trust": lambda *_: Trust(1.0, 1.0)}),
+        Arm("codes over the smoothest surface", surfaces, {"FOLDS": 0}),
     ]
 
 

@@ -32,7 +32,7 @@ from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import dense
 from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
 from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, quantum_of
-from sparsedepth.restore.filling import Filled, trust_in_codes
+from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.law import MANY_SIZES, Law, estimate
 from sparsedepth.restore.rehearsal import Levels, Rehearsal, rehearse
@@ -247,8 +247,7 @@ def _rehearse(
 class Filler:
     """What hidden pixels taught of filling holes."""
 
-    trust: float
-    """How far to go from the smoothest surface to the codes."""
+    trust: Trust
     variance: Levels
 
     def fill(self, filled: Filled) -> tuple[Floats, Floats]:
@@ -261,9 +260,9 @@ def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -
     hidden = rehearsal.hidden & np.isfinite(truth)
     parts = in_order(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
     filled = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
-    trust = trust_in_codes(filled, truth, hidden)
-    error = np.square(filled.blend(trust) - truth)[hidden]
-    return Filler(trust, Levels.of_means(filled.doubt[hidden], error))
+    trusted = trust(filled, truth, hidden)
+    error = np.square(filled.blend(trusted) - truth)[hidden]
+    return Filler(trusted, Levels.of_means(filled.doubt[hidden], error))
 
 
 def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pass: bool, threads: int) -> RestorePart:

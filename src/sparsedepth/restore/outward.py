@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt, find_objects, label
 
-from sparsedepth.restore.filling import smoothest
+from sparsedepth.restore.surfaces import surfaces
 from sparsedepth.vocabulary import Floats, Origin, Restoration
 
 MARGIN = 24
@@ -44,7 +44,7 @@ def _surface(depth: NDArray[Any]) -> Floats:
     known = np.isfinite(depth)
     reference = float(np.median(depth[known])) if known.any() else 0.0
     spread = (float(np.std(depth[known])) if known.any() else 0.0) or 1.0
-    return smoothest(((depth - reference) / spread).astype(np.float64)) * spread + reference
+    return surfaces(((depth - reference) / spread).astype(np.float64)).folded * spread + reference
 
 
 def _squared_step(depth: NDArray[Any]) -> float:
