@@ -176,17 +176,11 @@ def _detector(
     everywhere = deviation > dense.LEAST
     smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
 
-    def again(part: Part, told: Evidence, weight: Floats, threads: int) -> Floats:
+    def again(part: Part, told: Evidence, weight: Floats) -> Floats:
         return np.zeros(part.depth.shape) if smoother else _coded_again(part, told, weight, coding, threads)
 
-    def corrected(index: int) -> tuple[Floats, Floats]:
-        part, told = rehearsal.part(index), _at(rehearsed, index)
-        theirs = _weight(weighing, part, told, rehearsed=True)
-        return theirs, again(part, told, theirs, 1)
-
-    step = again(sample, evidence, weight, threads)
-
-    theirs, their_step = map(np.stack, zip(*in_order(corrected, range(len(rehearsal.depth)), threads), strict=True))
+    theirs = _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
+    step, their_step = again(sample, evidence, weight), again(rehearsal.shown, rehearsed, theirs)
     added = rehearsal.noise != 0
     smooth, their_smooth = weighing.is_smooth(evidence), weighing.is_smooth(rehearsed, rehearsed=True)
     trust = np.array(
@@ -215,10 +209,6 @@ def _trust(taken: Vector, step: Vector, noise: Vector, their_step: Vector, law: 
     return float(np.clip(wanted / energy, 0, 1))
 
 
-def _at(evidence: Evidence, index: int) -> Evidence:
-    return Evidence(*(values[index] for values in astuple(evidence)))
-
-
 def _rehearse(
     sample: Part,
     evidence: Evidence,
@@ -233,10 +223,7 @@ def _rehearse(
 
     def of(sizes: float | Vector, seed: int) -> tuple[Rehearsal, Evidence]:
         rehearsal = rehearse(sample.depth, sample.variance, sizes, np.random.default_rng(seed))
-        parts = in_order(
-            lambda index: gather(rehearsal.part(index), coding, quantum, 1), range(len(rehearsal.depth)), threads
-        )
-        return rehearsal, Evidence(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
+        return rehearsal, gather(rehearsal.shown, coding, quantum, threads)
 
     first = of(MANY_SIZES, 0)
     law = estimate(evidence, known, *first)

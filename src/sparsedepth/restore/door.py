@@ -69,7 +69,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a window shows, in units in which the map has median 0 and deviation 1."""
+    """What a window shows, or a stack of windows, in units in which the map has median 0 and deviation 1."""
 
     depth: DepthMap
     variance: DepthMap | None
@@ -77,7 +77,7 @@ class Part:
 
     @classmethod
     def of_all(cls, depth: DepthMap, variance: DepthMap | None) -> Part:
-        return cls(depth, variance, Window.on_all((depth.shape[0], depth.shape[1])))
+        return cls(depth, variance, Window.on_all((depth.shape[-2], depth.shape[-1])))
 
 
 RestorePart = Callable[[Part, int], tuple[Floats, Floats, NDArray[np.integer[Any]]]]

@@ -40,7 +40,7 @@ class Evidence:
 
 
 def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence:
-    """Code a map, or what a window shows of it, and score its pixels."""
+    """Code a map, or what a window shows of it, or a stack of maps, and score its pixels."""
     depth, variance = part.depth, part.variance
     votes = vote(depth, coding, variance, window=part.window, threads=threads)
     residual = np.nan_to_num(depth - votes.mean)
@@ -48,21 +48,22 @@ def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence
         RESOLUTION**2 + (0.3 * quantum) ** 2 + (0 if variance is None else np.where(np.isfinite(depth), variance, 1))
     )
     score = np.abs(residual) / np.sqrt(least + DOUBT * votes.spread) * loneliness(depth) / np.sqrt(least)
-    texture = median_filter(np.abs(residual).astype(np.float32), SURROUNDINGS, mode="reflect")
+    texture = median_filter(np.abs(residual).astype(np.float32), SURROUNDINGS, mode="reflect", axes=(-2, -1))
     return Evidence(votes.mean, votes.spread, residual, score, texture, votes.count)
 
 
 def loneliness(depth: DepthMap) -> Floats:
     """The mean distance of each pixel to the two nearest, in depth, of its neighbours; 0 where unknown."""
-    rows, columns = depth.shape
-    framed = np.pad(depth, REACH, constant_values=np.inf)
+    rows, columns = depth.shape[-2:]
+    framed = np.full((*depth.shape[:-2], rows + 2 * REACH, columns + 2 * REACH), np.inf, depth.dtype)
+    framed[..., REACH:-REACH, REACH:-REACH] = depth
     framed[np.isnan(framed)] = np.inf
     first, second = np.full_like(depth, np.inf), np.full_like(depth, np.inf)
     apart, larger = np.empty_like(depth), np.empty_like(depth)
     for down in range(2 * REACH + 1):
         for right in range(2 * REACH + 1):
             if (down, right) != (REACH, REACH):
-                np.subtract(framed[down : down + rows, right : right + columns], depth, out=apart)
+                np.subtract(framed[..., down : down + rows, right : right + columns], depth, out=apart)
                 np.abs(apart, out=apart)
                 np.maximum(first, apart, out=larger)
                 np.minimum(second, larger, out=second)

@@ -43,8 +43,10 @@ class Rehearsal:
     """A sensor's, if there is one."""
     corners: list[tuple[int, int]]
 
-    def part(self, index: int) -> Part:
-        return Part.of_all(self.depth[index], None if self.variance is None else self.variance[index])
+    @property
+    def shown(self) -> Part:
+        """All parts, as a stack."""
+        return Part.of_all(self.depth, self.variance)
 
     def sample(self, values: NDArray[Any]) -> NDArray[Any]:
         """What a map has where the rehearsal is."""

@@ -6,7 +6,7 @@ a patch's codes do not depend on its band, so neither bands nor threads change a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,8 +113,9 @@ def vote(
 ) -> Votes:
     """Code every patch of a map of about unit variance, or those that touch the pixels of ``only``.
 
-    ``variance`` is a sensor's own, for each pixel. ``units`` are what patches are divided by, where that is not the
-    same for all. ``window`` says of which part of a larger map this is.
+    A stack of maps (n, height, width) is coded at once. ``variance`` is a sensor's own, for each pixel. ``units`` are
+    what patches are divided by, where that is not the same for all. ``window`` says of which part of a larger map this
+    is.
     """
     return Votes(*_averages(_sums(Band(depth, variance, only, units), coding, window, threads, of_noise=False)))
 
@@ -138,24 +139,34 @@ def vote_on_noise(
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Some rows of a map, and what is told of them."""
+    """Some rows of a map, or of a stack of maps, and what is told of them."""
 
     depth: DepthMap
     variance: DepthMap | None = None
     only: NDArray[np.bool_] | None = None
     units: DepthMap | None = None
 
+    def flat(self) -> Band:
+        """A stack as one map, one under the other."""
+        return self._each(lambda values: values.reshape(-1, values.shape[-1]))
+
     def rows(self, which: slice) -> Band:
-        variance, units = (None if told is None else told[which] for told in (self.variance, self.units))
-        return Band(self.depth[which], variance, None if self.only is None else self.only[which], units)
+        return self._each(lambda values: values[which])
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Band:
+        told = (self.depth, self.variance, self.only, self.units)
+        return Band(*(None if values is None else change(values) for values in told))  # pyright: ignore[reportArgumentType]
 
 
 def _sums(whole: Band, coding: Coding, window: Window | None, threads: int, *, of_noise: bool) -> Floats:
     """What the patches of a map say, summed up at each pixel."""
-    shape = (whole.depth.shape[0], whole.depth.shape[1])
+    shape = whole.depth.shape
+    rows, columns = shape[-2], shape[-1]
     height = coding.dictionary.patch_shape[0]
-    tops, lefts = (window or Window.on_all(shape)).corners(coding.dictionary.patch_shape, coding.stride)
-    sums = np.zeros((6 if of_noise else 3, *shape))
+    tops, lefts = (window or Window.on_all((rows, columns))).corners(coding.dictionary.patch_shape, coding.stride)
+    tops = (np.arange(0, whole.depth.size // columns, rows)[:, None] + tops).ravel()
+    whole = whole.flat()
+    sums = np.zeros((6 if of_noise else 3, *whole.depth.shape))
 
     def tally(band: slice) -> tuple[NDArray[np.intp], Floats]:
         mine = tops[band]
@@ -163,7 +174,7 @@ def _sums(whole: Band, coding: Coding, window: Window | None, threads: int, *, o
 
     for mine, part in in_order(tally, _bands(len(tops), len(lefts)), threads):
         sums[:, mine[0] : mine[-1] + height] += part
-    return sums
+    return sums.reshape(-1, *shape)
 
 
 def _bands(rows: int, columns: int) -> Iterator[slice]:
