@@ -11,9 +11,11 @@
    has noise of that size.
 4. **Weigh.** Of all mixtures of thresholds on the score, take the one whose squared error, estimated without bias from
    the map and its rehearsal, is least: for smooth pixels and for rough ones. No parameter is left to turn.
-5. **Blend** the measured value and the coded one by that weight. Then code again, without the noise that had pulled the
-   codes aside: noisy pixels take the new value. Then fill the holes (`filling`). What the rehearsal got wrong, as a
-   function of what it expected, is the variance.
+5. **Blend** the measured value and the coded one by that weight.
+6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, in the rehearsal too, and
+   suspects are scored, weighed and blended anew.
+
+Then holes are filled (`filling`). What the rehearsal got wrong, as a function of what it expected, is the variance.
 
 Lengths are in deviations of the map. docs/decisions.md says what each choice is worth.
 """
@@ -31,12 +33,12 @@ from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import dense
 from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
-from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, quantum_of
+from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, look_again, quantum_of
 from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.law import MANY_SIZES, Law, estimate
 from sparsedepth.restore.rehearsal import Levels, Rehearsal, rehearse
-from sparsedepth.restore.votes import Coding, vote
+from sparsedepth.restore.votes import Coding
 from sparsedepth.restore.weighing import LEAST_COUNT, Weighing, weigh
 from sparsedepth.vocabulary import Floats, InputError, Vector
 from sparsedepth.workers import in_order
@@ -49,8 +51,6 @@ STRIDES = {"best": 1, "balanced": 2, "fast": 5}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
 ROUNDS = {"best": 48, "balanced": 40, "fast": 24}
 """Iterations of the coding: more change nothing that can be measured."""
-AGAIN = 1.0
-"""What a unit of code costs when a corrected map is coded again, in noise floors."""
 LOOK_CLEAN = 0.95
 """The share of the pixels kept as they are that nothing speaks against."""
 
@@ -84,13 +84,31 @@ class Corrected:
 
 
 @dataclass(frozen=True, eq=False)
+class Sight:
+    """How the pixels of a part are looked at."""
+
+    coding: Coding
+    quantum: float
+    weighing: Weighing | None = None
+    """Of what is seen at the first look; None = one look is enough."""
+
+    def __call__(self, part: Part, threads: int) -> Evidence:
+        return self.again(part, gather(part, self.coding, self.quantum, threads), threads)
+
+    def again(self, part: Part, evidence: Evidence, threads: int, *, rehearsed: bool = False) -> Evidence:
+        """What the second look shows, if there is one."""
+        if self.weighing is None:
+            return evidence
+        believed = _blended(part, evidence, _weight(self.weighing, part, evidence, rehearsed=rehearsed))
+        return look_again(part, evidence, believed, self.coding, self.quantum, threads)
+
+
+@dataclass(frozen=True, eq=False)
 class Detector:
     """What a map taught of its noise: enough to correct any part of it."""
 
-    coding: Coding
+    sight: Sight
     weighing: Weighing
-    trust: Vector
-    """How far to go towards what noisy pixels are when coded again: smooth ones, rough ones."""
     left: Levels
     """The squared error of a noisy pixel, by what is expected of it."""
     smoother: dense.Smoother | None
@@ -98,8 +116,7 @@ class Detector:
     shared: float = 0.0
     """The least variance: what is to be expected of the many pixels that nothing speaks against, taken together."""
 
-    def correct(self, part: Part, evidence: Evidence, threads: int, step: Floats | None = None) -> Corrected:
-        """``step`` is how coding again would change the part, if that is known."""
+    def correct(self, part: Part, evidence: Evidence, threads: int) -> Corrected:
         known = np.isfinite(part.depth)
         weight = _weight(self.weighing, part, evidence)
         value = _blended(part, evidence, weight)
@@ -111,12 +128,10 @@ class Detector:
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
             return Corrected(np.where(known, smoothed, np.nan), variance, noisy)
-        if step is None:
-            step = _coded_again(part, evidence, weight, self.coding, threads)
         variance = self.expected_error(evidence, weight)
         if part.variance is not None:
             variance = np.maximum(variance, np.square(1 - weight) * np.where(known, part.variance, 0))
-        return Corrected(value + np.where(self.weighing.is_smooth(evidence), *self.trust) * step, variance, noisy)
+        return Corrected(value, variance, noisy)
 
     def expected_error(self, evidence: Evidence, weight: Floats) -> Floats:
         """The squared error to expect at a known pixel: a clean one has lost what was taken from it."""
@@ -147,66 +162,32 @@ def _blended(part: Part, evidence: Evidence, weight: Floats) -> Floats:
     return np.where(np.isfinite(part.depth), part.depth - weight * evidence.residual, np.nan)
 
 
-def _coded_again(part: Part, evidence: Evidence, weight: Floats, coding: Coding, threads: int) -> Floats:
-    """How noisy pixels change when they are coded again, now that no noise pulls the codes aside."""
-    wanted = np.isfinite(part.depth) & (weight > 0.5) & (np.abs(evidence.residual) > NOISE_FLOOR)
-    hardly_overlap = 2 * coding.stride > min(coding.dictionary.patch_shape)
-    if hardly_overlap or not wanted.any():
-        return np.zeros(part.depth.shape)
-    value = _blended(part, evidence, weight).astype(np.float32)
-    again = replace(coding, sparsity=AGAIN, stride=coding.stride + 1)
-    votes = vote(value, again, part.variance, only=wanted, window=part.window, threads=threads)
-    return np.where(wanted & (votes.count > 0), votes.mean - value, 0)
-
-
 def _misjudged(told: Evidence, weight: Floats) -> Floats:
     """The squared error of a noisy pixel, roughly: what was left of its noise, and the doubt in what replaced it."""
     return np.square((1 - weight) * told.residual) + np.square(weight) * (told.spread + RESOLUTION**2)
 
 
 def _detector(
-    sample: Part, evidence: Evidence, coding: Coding, quantum: float, correct: bool, threads: int
-) -> tuple[Detector, Rehearsal, Floats]:
-    """The detector, the last rehearsal, and how coding the sample again changes it."""
+    sample: Part, seen: Evidence, coding: Coding, quantum: float, correct: bool, threads: int
+) -> tuple[Detector, Evidence, Rehearsal]:
+    """The detector, what it sees of the sample at last, and the last rehearsal."""
     known = np.isfinite(sample.depth)
-    law, rehearsal, rehearsed = _rehearse(sample, evidence, known, coding, quantum, threads, correct=correct)
-    weighing = weigh(evidence, known, rehearsal, rehearsed, law, correct)
-    weight = _weight(weighing, sample, evidence)
+    law, rehearsal, rehearsed = _rehearse(sample, seen, known, coding, quantum, threads, correct=correct)
     deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
     everywhere = deviation > dense.LEAST
     smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
-
-    def again(part: Part, told: Evidence, weight: Floats) -> Floats:
-        return np.zeros(part.depth.shape) if smoother else _coded_again(part, told, weight, coding, threads)
-
+    weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
+    sight = Sight(coding, quantum, weighing if weighing.takes_anything and not everywhere else None)
+    if sight.weighing:
+        seen = sight.again(sample, seen, threads)
+        rehearsed = sight.again(rehearsal.shown, rehearsed, threads, rehearsed=True)
+        weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     theirs = _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
-    step, their_step = again(sample, evidence, weight), again(rehearsal.shown, rehearsed, theirs)
-    added = rehearsal.noise != 0
-    smooth, their_smooth = weighing.is_smooth(evidence), weighing.is_smooth(rehearsed, rehearsed=True)
-    trust = np.array(
-        [
-            _trust((weight * evidence.residual)[ours], step[ours], rehearsal.noise[others], their_step[others], law)
-            for ours, others in ((known & smooth, added & their_smooth), (known & ~smooth, added & ~their_smooth))
-        ]
-    )
     # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
-    added &= rehearsal.sample(weight) < 0.5
-    left_over = rehearsal.noise - theirs * rehearsed.residual + np.where(their_smooth, *trust) * their_step
+    added = (rehearsal.noise != 0) & (rehearsal.sample(_weight(weighing, sample, seen)) < 0.5)
+    left_over = rehearsal.noise - theirs * rehearsed.residual
     left = Levels.of_means(_misjudged(rehearsed, theirs)[added], np.square(left_over)[added])
-    return Detector(coding, weighing, trust, left, smoother).sharing(evidence, known), rehearsal, step
-
-
-def _trust(taken: Vector, step: Vector, noise: Vector, their_step: Vector, law: Law) -> float:
-    """How far to go on: the share of a step of least estimated squared error, as in `weighing`.
-
-    A pixel from which c was taken and to which a step s is added errs by noise - c + s; the mean of noise times s is
-    told by the rehearsal.
-    """
-    energy = float(step @ step)
-    if energy == 0 or not len(noise):
-        return 0.0
-    wanted = float(taken @ step) - law.share * len(step) * float(noise @ their_step) / len(noise)
-    return float(np.clip(wanted / energy, 0, 1))
+    return Detector(sight, weighing, left, smoother).sharing(seen, known), seen, rehearsal
 
 
 def _rehearse(
@@ -256,12 +237,12 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     """How to correct the known pixels of any part of the map and fill the unknown ones, learned from a sample of it."""
     sample = work.sample()
     quantum = quantum_of(sample.depth)
-    seen = gather(sample, coding, quantum, threads)
-    detector, rehearsal, step = _detector(sample, seen, coding, quantum, correct, threads)
+    first_look = gather(sample, coding, quantum, threads)
+    detector, seen, rehearsal = _detector(sample, first_look, coding, quantum, correct, threads)
 
     @cache
     def corrected_sample() -> Corrected:
-        return detector.correct(sample, seen, threads, step)
+        return detector.correct(sample, seen, threads)
 
     @cache
     def filler() -> Filler:
@@ -271,7 +252,7 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
         filler()
 
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
-        evidence = gather(part, coding, quantum, threads) if work.huge else seen
+        evidence = detector.sight(part, threads) if work.huge else seen
         known = np.isfinite(part.depth)
         corrected = detector.correct(part, evidence, threads) if work.huge else corrected_sample()
         value, variance = corrected.value, corrected.variance

@@ -1,8 +1,11 @@
-"""What the codes and the neighbours say of each pixel, and how much it looks like noise."""
+"""What the codes and the neighbours say of each pixel, and how much it looks like noise.
+
+Noise pulls the codes aside, so suspects are looked at twice: the second time, the map is coded as it is believed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.ndimage import median_filter
@@ -19,6 +22,10 @@ REACH = 2
 """How far away neighbours are looked for, in pixels."""
 SURROUNDINGS = 7
 """The side of the square in which texture is measured, in pixels."""
+SUSPECT = 1.0
+"""The score beyond which a pixel is looked at again."""
+AGAIN, ROUNDS_AGAIN, CORE = 1.1, 16, 0.4
+"""How suspects are coded again: what a unit of code costs in noise floors, iterations, and the core of a patch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +48,35 @@ class Evidence:
 
 def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence:
     """Code a map, or what a window shows of it, or a stack of maps, and score its pixels."""
-    depth, variance = part.depth, part.variance
-    votes = vote(depth, coding, variance, window=part.window, threads=threads)
-    residual = np.nan_to_num(depth - votes.mean)
-    least = (
-        RESOLUTION**2 + (0.3 * quantum) ** 2 + (0 if variance is None else np.where(np.isfinite(depth), variance, 1))
-    )
-    score = np.abs(residual) / np.sqrt(least + DOUBT * votes.spread) * loneliness(depth) / np.sqrt(least)
+    votes = vote(part.depth, coding, part.variance, window=part.window, threads=threads)
+    residual = np.nan_to_num(part.depth - votes.mean)
     texture = median_filter(np.abs(residual).astype(np.float32), SURROUNDINGS, mode="reflect", axes=(-2, -1))
+    score = _score(part, quantum, residual, votes.spread)
     return Evidence(votes.mean, votes.spread, residual, score, texture, votes.count)
+
+
+def look_again(
+    part: Part, evidence: Evidence, believed: Floats, coding: Coding, quantum: float, threads: int
+) -> Evidence:
+    """What the codes of the map as it is ``believed`` say of the suspects."""
+    suspect = np.isfinite(part.depth) & (evidence.score > SUSPECT)
+    hardly_overlap = 2 * coding.stride > min(coding.dictionary.patch_shape)
+    if hardly_overlap or not suspect.any():
+        return evidence
+    again = replace(coding, sparsity=AGAIN, max_rounds=ROUNDS_AGAIN, core=CORE)
+    shown = believed.astype(np.float32)
+    votes = vote(shown, again, part.variance, only=suspect, window=part.window, threads=threads)
+    enough = suspect & (2 * votes.count > evidence.count)
+    value, spread = np.where(enough, votes.mean, evidence.value), np.where(enough, votes.spread, evidence.spread)
+    residual = np.nan_to_num(part.depth - value)
+    score = _score(part, quantum, residual, spread)
+    return replace(evidence, value=value, spread=spread, residual=residual, score=score)
+
+
+def _score(part: Part, quantum: float, residual: Floats, spread: Floats) -> Floats:
+    given = 0 if part.variance is None else np.where(np.isfinite(part.depth), part.variance, 1)
+    least = RESOLUTION**2 + (0.3 * quantum) ** 2 + given
+    return np.abs(residual) / np.sqrt(least + DOUBT * spread) * loneliness(part.depth) / np.sqrt(least)
 
 
 def loneliness(depth: DepthMap) -> Floats:

@@ -48,6 +48,8 @@ class Coding:
     """Whether the codes in use are fitted again without their price; a patch then counts less, the more it uses."""
     window: float = np.inf
     """The deviation, in patch sides, of the Gaussian by which a patch's pixels count less towards its border."""
+    core: float = 0.0
+    """How much a pixel must count in a patch, of the most that one counts, for the patch to be coded for its sake."""
 
     @property
     def atoms(self) -> Floats:
@@ -111,7 +113,7 @@ def vote(
     window: Window | None = None,
     threads: int = 1,
 ) -> Votes:
-    """Code every patch of a map of about unit variance, or those that touch the pixels of ``only``.
+    """Code every patch of a map of about unit variance, or those coded for the sake of the pixels of ``only``.
 
     A stack of maps (n, height, width) is coded at once. ``variance`` is a sensor's own, for each pixel. ``units`` are
     what patches are divided by, where that is not the same for all. ``window`` says of which part of a larger map this
@@ -194,7 +196,8 @@ def _tally(band: Band, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np
     atoms = coding.atoms
     patches = cut(band.depth)
     share = np.isfinite(patches).mean(axis=1)
-    voting = np.flatnonzero((share > 0) & (True if band.only is None else cut(band.only).any(axis=1)))
+    core = coding.weights >= coding.core * coding.weights.max()
+    voting = np.flatnonzero((share > 0) & (True if band.only is None else cut(band.only)[:, core].any(axis=1)))
     patches, share = patches[voting], share[voting]
     given = None if band.variance is None else cut(band.variance)[voting]
     if band.units is not None:

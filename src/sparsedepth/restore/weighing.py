@@ -53,6 +53,10 @@ class Weighing:
     rehearsed_limit: float
     """The same for the rehearsal, which has more noise."""
 
+    @property
+    def takes_anything(self) -> bool:
+        return bool(self.smooth.mixture.any() or self.rough.mixture.any())
+
     def weight(self, evidence: Evidence, *, rehearsed: bool = False) -> Floats:
         """What to take of the coded value at each pixel, of the map or of its rehearsal."""
         smooth = self.is_smooth(evidence, rehearsed=rehearsed)
