@@ -44,15 +44,17 @@ come to rest under constant ones."""
 CHECK_EVERY = 8
 """Iterations between two looks at the energy; the start from the initial variances lasts as long."""
 LANES = 32
-"""Rows, pixels and atoms are padded to multiples of this, so that BLAS gives a row the same bits in any batch."""
+"""Rows and pixels are padded to multiples of this, so that BLAS gives a row the same bits in any batch."""
+ATOM_LANES = 16
+"""The same for atoms: they are as many in every batch, so fewer will do."""
 
 
 def ratio_of(exponent: Any) -> Any:
     return RATIO_ANCHOR * RATIO_BASE**exponent
 
 
-def padded(length: int) -> int:
-    return -(-length // LANES) * LANES
+def padded(length: int, lanes: int = LANES) -> int:
+    return -(-length // lanes) * lanes
 
 
 class Factors:
@@ -64,11 +66,11 @@ class Factors:
         self.price: Floats | None = None
         self.free = np.empty(0, np.intp)
         if price is not None:
-            self.price = np.ones(padded(self.n_atoms), atoms.dtype)
+            self.price = np.ones(padded(self.n_atoms, ATOM_LANES), atoms.dtype)
             self.price[: self.n_atoms] = price
             self.free = np.flatnonzero(self.price == 0)
         self.all_or_nothing = self.price is None or bool(np.isin(self.price, (0, 1)).all())
-        self.atoms = np.zeros((padded(self.n_atoms), padded(self.n_pixels)), atoms.dtype)
+        self.atoms = np.zeros((padded(self.n_atoms, ATOM_LANES), padded(self.n_pixels)), atoms.dtype)
         self.atoms[: self.n_atoms, : self.n_pixels] = atoms
         self._by_exponent: dict[float, Floats] = {}
 
@@ -345,6 +347,8 @@ class EnergyAtRest:
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
+        self.never = tolerance == 0
+        """Nothing rests before the rounds are over, so nobody looks before."""
 
     def __call__(self, block: Block, lowest: Vector, now: Vector) -> NDArray[np.bool_]:
         quiet = np.abs(lowest - now) <= self.tolerance * lowest
@@ -355,6 +359,8 @@ class EnergyAtRest:
 
 class GapBelow:
     """Done when the relative duality gap (fixed variances) is below the tolerance."""
+
+    never = False
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
@@ -380,6 +386,8 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
             block.tighten()
         block.advance(CHECK_EVERY)
         done_rounds += CHECK_EVERY
+        if at_rest.never and done_rounds < max_rounds:
+            continue
         now = block.energy()
         better = np.flatnonzero(now < lowest[active])
         codes[active[better]] = block.codes_of(better)

@@ -49,7 +49,7 @@ SPARSITY = 1.2
 """What a unit of code costs, in noise floors."""
 STRIDES = {"best": 1, "balanced": 2, "fast": 5}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
-ROUNDS = {"best": 48, "balanced": 40, "fast": 24}
+ROUNDS = {"best": 32, "balanced": 24, "fast": 16}
 """Iterations of the coding: more change nothing that can be measured."""
 LOOK_CLEAN = 0.95
 """The share of the pixels kept as they are that nothing speaks against."""
