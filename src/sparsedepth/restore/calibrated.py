@@ -13,7 +13,7 @@
    the map and its rehearsal, is least: for smooth pixels and for rough ones. No parameter is left to turn.
 5. **Blend** the measured value and the coded one by that weight.
 6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, in the rehearsal too, and
-   suspects are scored, weighed and blended anew.
+   suspects are scored, weighed and blended anew; where there is much noise, once more.
 
 Then holes are filled (`filling`). What the rehearsal got wrong, as a function of what it expected, is the variance.
 
@@ -51,6 +51,8 @@ STRIDES = {"best": 1, "balanced": 2, "fast": 5}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
 ROUNDS = {"best": 32, "balanced": 24, "fast": 16}
 """Iterations of the coding: more change nothing that can be measured."""
+MUCH = 0.1
+"""The share of noisy pixels from which suspects are looked at three times."""
 LOOK_CLEAN = 0.95
 """The share of the pixels kept as they are that nothing speaks against."""
 
@@ -89,17 +91,20 @@ class Sight:
 
     coding: Coding
     quantum: float
-    weighing: Weighing | None = None
-    """Of what is seen at the first look; None = one look is enough."""
+    weighings: tuple[Weighing, ...] = ()
+    """Of what is seen at each look but the last."""
 
     def __call__(self, part: Part, threads: int) -> Evidence:
-        return self.again(part, gather(part, self.coding, self.quantum, threads), threads)
+        evidence = gather(part, self.coding, self.quantum, threads)
+        for weighing in self.weighings:
+            evidence = self.again(part, evidence, weighing, threads)
+        return evidence
 
-    def again(self, part: Part, evidence: Evidence, threads: int, *, rehearsed: bool = False) -> Evidence:
-        """What the second look shows, if there is one."""
-        if self.weighing is None:
-            return evidence
-        believed = _blended(part, evidence, _weight(self.weighing, part, evidence, rehearsed=rehearsed))
+    def again(
+        self, part: Part, evidence: Evidence, weighing: Weighing, threads: int, *, rehearsed: bool = False
+    ) -> Evidence:
+        """What another look shows, once the map is believed to be what the weighing makes of it."""
+        believed = _blended(part, evidence, _weight(weighing, part, evidence, rehearsed=rehearsed))
         return look_again(part, evidence, believed, self.coding, self.quantum, threads)
 
 
@@ -177,10 +182,11 @@ def _detector(
     everywhere = deviation > dense.LEAST
     smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
     weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
-    sight = Sight(coding, quantum, weighing if weighing.takes_anything and not everywhere else None)
-    if sight.weighing:
-        seen = sight.again(sample, seen, threads)
-        rehearsed = sight.again(rehearsal.shown, rehearsed, threads, rehearsed=True)
+    sight = Sight(coding, quantum)
+    for _ in range(0 if everywhere or not weighing.takes_anything else 1 + (law.share > MUCH)):
+        seen = sight.again(sample, seen, weighing, threads)
+        rehearsed = sight.again(rehearsal.shown, rehearsed, weighing, threads, rehearsed=True)
+        sight = replace(sight, weighings=(*sight.weighings, weighing))
         weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     theirs = _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
     # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
