@@ -13,6 +13,7 @@ from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import calibrated, dense, law, surfaces, weighing
 from sparsedepth.restore.door import Part
+from sparsedepth.restore.doubt import expected_error
 from sparsedepth.restore.evidence import gather
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
 
@@ -202,6 +203,16 @@ def test_a_clean_map_comes_back_as_it_was():
     result = denoise(depth)
     assert_allclose(result.depth, depth, atol=1e-5)
     assert (result.origin == Origin.MEASURED).all()
+
+
+def test_more_error_is_expected_deep_in_holes_at_steps_and_where_holes_keep_together():
+    unknown = np.zeros((60, 60), bool)
+    unknown[10:19, 10:19] = unknown[30, 30] = unknown[10:19, 46:55] = True
+    answer = np.where(np.arange(60) < 50, 0.0, 1.0) * np.ones((60, 1))
+    expected = expected_error(answer, unknown)
+    assert expected[14, 14] > expected[10, 10] > expected[30, 30]
+    assert expected[14, 50] > 10 * expected[14, 14]
+    assert expected.max() <= 4
 
 
 def test_filled_pixels_err_as_foretold():

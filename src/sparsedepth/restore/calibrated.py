@@ -33,11 +33,12 @@ from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import dense
 from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
+from sparsedepth.restore.doubt import expected_error, own_factor
 from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, look_again, quantum_of
 from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.law import MANY_SIZES, Law, estimate
-from sparsedepth.restore.rehearsal import Levels, Rehearsal, rehearse
+from sparsedepth.restore.rehearsal import FEW_HOLES, Levels, Rehearsal, rehearse
 from sparsedepth.restore.votes import Coding
 from sparsedepth.restore.weighing import LEAST_COUNT, Weighing, weigh
 from sparsedepth.vocabulary import Floats, InputError, Vector
@@ -222,10 +223,12 @@ class Filler:
     """What hidden pixels taught of filling holes."""
 
     trust: Trust
-    variance: Levels
+    factor: float
+    """By how much this map's filled pixels err more than expected."""
 
     def fill(self, filled: Filled) -> tuple[Floats, Floats]:
-        return filled.blend(self.trust), self.variance(filled.doubt)
+        answer = filled.blend(self.trust)
+        return answer, self.factor * expected_error(answer, filled.unknown)
 
 
 def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -> Filler:
@@ -235,8 +238,10 @@ def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -
     parts = in_order(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
     filled = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
     trusted = trust(filled, truth, hidden)
-    error = np.square(filled.blend(trusted) - truth)[hidden]
-    return Filler(trusted, Levels.of_means(filled.doubt[hidden], error))
+    answer = filled.blend(trusted)
+    expected = np.stack([expected_error(*part) for part in zip(answer, filled.unknown, strict=True)])
+    few = bool(np.isnan(value).mean() < FEW_HOLES)
+    return Filler(trusted, own_factor(expected[hidden], np.square(answer - truth)[hidden], few))
 
 
 def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pass: bool, threads: int) -> RestorePart:

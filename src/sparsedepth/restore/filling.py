@@ -33,13 +33,12 @@ MEASURED = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Filled:
-    """Three answers at every unknown pixel, and how sure they are."""
+    """Three answers at every unknown pixel."""
 
     smooth: Floats
     folded: Floats
     coded: Floats
-    doubt: Floats
-    """The variance of the patches' values, and the squared difference of the two answers."""
+    unknown: NDArray[np.bool_]
 
     def blend(self, trust: Trust) -> Floats:
         surface = self.smooth + trust.folds * (self.folded - self.smooth)
@@ -69,14 +68,14 @@ def fill(
     smooth, folded = surfaces(depth, hopeless)
     folded = smooth + _heeded(folded - smooth)
     if known.all() or not known.any() or coding.unit is None:
-        return Filled(smooth, folded, folded, np.zeros(depth.shape))
+        return Filled(smooth, folded, folded, ~known)
     apart = min(coding.stride + 1, min(coding.dictionary.patch_shape) // 2)
     quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=ROUNDS)
     variance = np.where(known, MEASURED, coding.unit**2 * (1 / GUESS_WEIGHT - 1)).astype(np.float32)
     wanted = ~known if hopeless is None else ~known & ~hopeless
     votes = vote(folded.astype(np.float32), quiet, variance, only=wanted, window=window, threads=threads)
     coded = folded + np.where(known | (votes.count == 0), 0, _heeded(votes.mean - folded))
-    return Filled(smooth, folded, coded, votes.spread + np.square(coded - folded))
+    return Filled(smooth, folded, coded, ~known)
 
 
 def trust(filled: Filled, truth: Floats, hidden: NDArray[np.bool_]) -> Trust:
