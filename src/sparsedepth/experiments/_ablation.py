@@ -17,7 +17,6 @@ from sparsedepth.experiments._keeping import OURS, kept
 from sparsedepth.experiments._zoo import Spoilt
 from sparsedepth.restore import calibrated, denoise, evidence, inpaint, law, surfaces, weighing
 from sparsedepth.restore.filling import Trust
-from sparsedepth.restore.rehearsal import Levels
 from sparsedepth.vocabulary import DepthMap
 
 FIXED = 7
@@ -90,7 +89,7 @@ def _alone(depth: DepthMap) -> np.ndarray:
 def _fixed(*_: Any) -> weighing.Weighing:
     mixture = np.zeros(len(weighing.THRESHOLDS))
     mixture[FIXED] = 1
-    kind = weighing.Kind(mixture, Levels(np.log(weighing.THRESHOLDS[[FIXED - 1, FIXED]]), np.array([0.0, 1.0])))
+    kind = weighing.Kind(mixture)
     return weighing.Weighing(kind, kind, np.inf, np.inf)
 
 

@@ -15,7 +15,8 @@
 6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, in the rehearsal too, and
    suspects are scored, weighed and blended anew; where there is much noise, once more.
 
-Then holes are filled (`filling`). What the rehearsal got wrong, as a function of what it expected, is the variance.
+Then holes are filled (`filling`). What the rehearsal got wrong tells, with what was learned on other maps, the variance
+(`variance`).
 
 Lengths are in deviations of the map. docs/decisions.md says what each choice is worth.
 """
@@ -38,7 +39,8 @@ from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, look_agai
 from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.law import MANY_SIZES, Law, estimate
-from sparsedepth.restore.rehearsal import FEW_HOLES, Levels, Rehearsal, rehearse
+from sparsedepth.restore.rehearsal import FEW_HOLES, Rehearsal, rehearse
+from sparsedepth.restore.variance import Doubt, tell
 from sparsedepth.restore.votes import Coding
 from sparsedepth.restore.weighing import LEAST_COUNT, Weighing, weigh
 from sparsedepth.vocabulary import Floats, InputError, Vector
@@ -54,8 +56,6 @@ ROUNDS = {"best": 32, "balanced": 24, "fast": 16}
 """Iterations of the coding: more change nothing that can be measured."""
 MUCH = 0.1
 """The share of noisy pixels from which suspects are looked at three times."""
-LOOK_CLEAN = 0.95
-"""The share of the pixels kept as they are that nothing speaks against."""
 
 
 def coding(dictionary: Dictionary | None, quality: str) -> Coding:
@@ -115,12 +115,9 @@ class Detector:
 
     sight: Sight
     weighing: Weighing
-    left: Levels
-    """The squared error of a noisy pixel, by what is expected of it."""
+    doubt: Doubt
     smoother: dense.Smoother | None
     """If there is noise at every pixel."""
-    shared: float = 0.0
-    """The least variance: what is to be expected of the many pixels that nothing speaks against, taken together."""
 
     def correct(self, part: Part, evidence: Evidence, threads: int) -> Corrected:
         known = np.isfinite(part.depth)
@@ -133,24 +130,12 @@ class Detector:
             )
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
-            return Corrected(np.where(known, smoothed, np.nan), variance, noisy)
-        variance = self.expected_error(evidence, weight)
+            doubt = np.where(noisy, self.doubt(evidence, weight * evidence.residual, noisy), 0)
+            return Corrected(np.where(known, smoothed, np.nan), np.maximum(variance, doubt), noisy)
+        variance = self.doubt(evidence, weight * evidence.residual, noisy)
         if part.variance is not None:
             variance = np.maximum(variance, np.square(1 - weight) * np.where(known, part.variance, 0))
         return Corrected(value, variance, noisy)
-
-    def expected_error(self, evidence: Evidence, weight: Floats) -> Floats:
-        """The squared error to expect at a known pixel: a clean one has lost what was taken from it."""
-        chance = self.weighing.chance(evidence)
-        lost = np.square(weight * evidence.residual)
-        return np.maximum(chance * self.left(_misjudged(evidence, weight)) + (1 - chance) * lost, self.shared)
-
-    def sharing(self, evidence: Evidence, known: NDArray[np.bool_]) -> Detector:
-        """The errors of pixels that look clean are too few to tell such pixels apart: they share their mean."""
-        weight = self.weighing.weight(evidence)
-        expected = np.sort(self.expected_error(evidence, weight)[known & (weight <= 0.5)])
-        some = expected[: int(np.ceil(LOOK_CLEAN * len(expected)))]
-        return replace(self, shared=float(some.mean()) if len(some) else 0.0)
 
 
 def _weight(weighing: Weighing, part: Part, evidence: Evidence, *, rehearsed: bool = False) -> Floats:
@@ -166,11 +151,6 @@ def _weight(weighing: Weighing, part: Part, evidence: Evidence, *, rehearsed: bo
 def _blended(part: Part, evidence: Evidence, weight: Floats) -> Floats:
     """Between the measured value and the coded one; NaN where nothing was measured."""
     return np.where(np.isfinite(part.depth), part.depth - weight * evidence.residual, np.nan)
-
-
-def _misjudged(told: Evidence, weight: Floats) -> Floats:
-    """The squared error of a noisy pixel, roughly: what was left of its noise, and the doubt in what replaced it."""
-    return np.square((1 - weight) * told.residual) + np.square(weight) * (told.spread + RESOLUTION**2)
 
 
 def _detector(
@@ -189,12 +169,14 @@ def _detector(
         rehearsed = sight.again(rehearsal.shown, rehearsed, weighing, threads, rehearsed=True)
         sight = replace(sight, weighings=(*sight.weighings, weighing))
         weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
-    theirs = _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
+    weight, theirs = _weight(weighing, sample, seen), _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
+    added = rehearsal.noise != 0
     # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
-    added = (rehearsal.noise != 0) & (rehearsal.sample(_weight(weighing, sample, seen)) < 0.5)
-    left_over = rehearsal.noise - theirs * rehearsed.residual
-    left = Levels.of_means(_misjudged(rehearsed, theirs)[added], np.square(left_over)[added])
-    return Detector(sight, weighing, left, smoother).sharing(seen, known), seen, rehearsal
+    teaching = added & (rehearsal.sample(weight) < 0.5)
+    left = np.square(rehearsal.noise - theirs * rehearsed.residual)[teaching]
+    told = tell(law, seen.score[known], rehearsed.score[added], left, theirs[teaching] > 0.5, quantum)
+    doubt = Doubt.of(told, seen, weight * seen.residual, known, known & (weight > 0.5))
+    return Detector(sight, weighing, doubt, smoother), seen, rehearsal
 
 
 def _rehearse(

@@ -127,7 +127,7 @@ def _noise(shape: tuple[int, int], sizes: ArrayLike, rng: np.random.Generator) -
 
 @dataclass(frozen=True)
 class Levels:
-    """A rising function of a number that is not negative, learned in ranges and interpolated between them.
+    """A function of a number that is not negative, learned in ranges and interpolated between them.
 
     Each range has enough of the pixels that teach something: finer ones would hold no error at all by chance, and
     promise what nobody has seen.
@@ -139,20 +139,11 @@ class Levels:
 
     @classmethod
     def of_means(cls, told: Vector, taught: Vector) -> Levels:
-        """The mean of what is taught as a function of what is told, as if one more had been seen everywhere."""
+        """The mean of what is taught, rising with what is told, as if one more had been seen everywhere."""
         edges = _edges(told)
         count, total = (np.histogram(told, edges, weights=w)[0] for w in (None, taught))
         usual = taught.mean() if len(taught) else 0.0
         return cls(_centres(told, edges), rising((total + usual) / (count + 1), count))
-
-    @classmethod
-    def of_shares(cls, noisy: Vector, all_of_them: Vector, share: float) -> Levels:
-        """The chance that a number is that of a noisy pixel, where these are a share of all and have such numbers."""
-        edges = _edges(noisy)
-        among = share * np.histogram(noisy, edges)[0] / max(len(noisy), 1)
-        count = np.histogram(all_of_them, edges)[0]
-        chance = np.minimum(1, among * len(all_of_them) / np.maximum(count, 1))
-        return cls(_centres(noisy, edges), rising(chance, count))
 
     def __call__(self, told: Floats) -> Floats:
         return np.interp(_log(told), self.at, self.level)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.restore.evidence import RESOLUTION, Evidence
 from sparsedepth.restore.law import Law, smooth_limit
-from sparsedepth.restore.rehearsal import Levels, Rehearsal
+from sparsedepth.restore.rehearsal import Rehearsal
 from sparsedepth.vocabulary import Floats, Vector
 
 THRESHOLDS = np.geomspace(0.1, 1e5, 24)
@@ -31,8 +31,6 @@ class Kind:
 
     mixture: Vector
     """Of thresholds on the score."""
-    chance: Levels
-    """That a pixel is noisy, by its score."""
 
     def weight(self, score: Floats) -> Floats:
         weight = np.zeros(score.shape)
@@ -62,11 +60,6 @@ class Weighing:
         smooth = self.is_smooth(evidence, rehearsed=rehearsed)
         return np.where(smooth, self.smooth.weight(evidence.score), self.rough.weight(evidence.score))
 
-    def chance(self, evidence: Evidence) -> Floats:
-        """That a pixel of the map is noisy."""
-        smooth = self.is_smooth(evidence)
-        return np.where(smooth, self.smooth.chance(evidence.score), self.rough.chance(evidence.score))
-
     def is_smooth(self, evidence: Evidence, *, rehearsed: bool = False) -> NDArray[np.bool_]:
         return evidence.texture <= (self.rehearsed_limit if rehearsed else self.limit)
 
@@ -87,11 +80,10 @@ def weigh(
 
     def kind(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> Kind:
         theirs = added & theirs if (added & theirs).sum() >= FEW else added
-        chance = Levels.of_shares(rehearsed.score[theirs], evidence.score[known & ours], EAGERNESS * law.share)
         if not correct or not theirs.any() or not (known & ours).any():
-            return Kind(np.zeros(len(THRESHOLDS)), chance)
+            return Kind(np.zeros(len(THRESHOLDS)))
         gain = EAGERNESS * law.share * _unforeseen(evidence, known & ours, rehearsal, rehearsed, theirs, law)
-        return Kind(_mixture(evidence, known & ours, rehearsal, rehearsed, theirs, gain), chance)
+        return Kind(_mixture(evidence, known & ours, rehearsal, rehearsed, theirs, gain))
 
     smooth, theirs = evidence.texture <= limit, rehearsed.texture <= rehearsed_limit
     return Weighing(kind(smooth, theirs), kind(~smooth, ~theirs), limit, rehearsed_limit)
