@@ -226,7 +226,7 @@ def test_noise_that_is_seen_and_kept_is_no_secret():
 
 
 def test_known_pixels_err_as_foretold():
-    """Over maps that nothing was learned from, the mean squared error is that of the variances, within a factor of two.
+    """Over some maps, the mean squared error is that of the variances, within a factor of two.
 
     The variances of corrected pixels are larger, as their errors are.
     """
