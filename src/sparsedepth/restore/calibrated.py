@@ -125,9 +125,7 @@ class Detector:
         value = _blended(part, evidence, weight)
         noisy = known & (weight > 0.5)
         if self.smoother is not None:
-            noisy &= np.abs(evidence.residual) > dense.OUTLIER * dense.local_deviation(
-                part.depth, self.smoother.deviation
-            )
+            noisy &= dense.beyond(evidence.residual, part.depth, self.smoother.deviation)
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
             doubt = np.where(noisy, self.doubt(evidence, weight * evidence.residual, noisy), 0)
@@ -161,7 +159,6 @@ def _detector(
     law, rehearsal, rehearsed = _rehearse(sample, seen, known, coding, quantum, threads, correct=correct)
     deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
     everywhere = deviation > dense.LEAST
-    smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.truth, threads) if everywhere else None
     weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     sight = Sight(coding, quantum)
     for _ in range(0 if everywhere or not weighing.takes_anything else 1 + (law.share > MUCH)):
@@ -170,6 +167,11 @@ def _detector(
         sight = replace(sight, weighings=(*sight.weighings, weighing))
         weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     weight, theirs = _weight(weighing, sample, seen), _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
+    smoother = None
+    if everywhere:
+        outlier = (weight > 0.5) & dense.beyond(seen.residual, sample.depth, deviation)
+        without = np.where(outlier, _blended(sample, seen, weight), sample.depth).astype(np.float32)
+        smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.sample(without), threads)
     added = rehearsal.noise != 0
     # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
     teaching = added & (rehearsal.sample(weight) < 0.5)

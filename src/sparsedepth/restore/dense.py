@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates, percentile_filter
 
 from sparsedepth.coding.noise import Stationary
@@ -57,6 +58,11 @@ def local_deviation(depth: DepthMap, deviation: float) -> DepthMap:
     return np.maximum(local, LEAST_PART * deviation).astype(np.float32)
 
 
+def beyond(residual: Floats, depth: DepthMap, deviation: float) -> NDArray[np.bool_]:
+    """Where a residual is no mere noise."""
+    return np.abs(residual) > OUTLIER * local_deviation(depth, deviation)
+
+
 def _in_blocks(depth: DepthMap) -> Floats:
     """A low quantile of the crossed differences in each block, NaN where little is known."""
     crossed = np.abs(depth[1:, 1:] - depth[1:, :-1] - depth[:-1, 1:] + depth[:-1, :-1]) / 2
@@ -77,6 +83,8 @@ class Smoother:
 
     deviation: float
     coding: Coding
+    share: float = 1.0
+    """Of what smoothing would take: where it would take more than the noise amounts to, the rest is texture."""
     variance: Levels | None = None
     """The squared error, by the disagreement of the patches."""
 
@@ -85,24 +93,28 @@ class Smoother:
         coding = replace(self.coding, noise=Stationary(1.0), sparsity=SPARSITY, max_rounds=ROUNDS, refit=True)
         local = local_deviation(depth, self.deviation)
         disagreement: Floats = np.zeros(depth.shape)
+        smooth = depth
         for part in (1, AGAIN):
-            votes = vote(depth, coding, units=part * local, window=window, threads=threads)
+            votes = vote(smooth, coding, units=part * local, window=window, threads=threads)
             disagreement = disagreement + votes.spread
-            depth = votes.mean.astype(np.float32)
-        return depth, disagreement if self.variance is None else self.variance(disagreement)
+            smooth = votes.mean.astype(np.float32)
+        value = np.where(np.isfinite(depth), depth - self.share * (depth - smooth), smooth)
+        return value, disagreement if self.variance is None else self.variance(disagreement)
 
     def rehearsed(self, parts: DepthMap, threads: int) -> Smoother:
-        """Learn the variance on parts of the map: smooth one, put the noise back, smooth again, see how it errs."""
+        """Learn from parts of the map, without outliers: smooth, put the noise back, smooth again, see how it errs."""
+        window = Window.on_all((parts.shape[1], parts.shape[2]))
+        smooth = np.stack(list(in_order(lambda part: self(part, window, 1)[0], parts, threads)))
+        deviation = np.stack([local_deviation(part, self.deviation) for part in parts])
+        known = np.isfinite(parts)
+        taken, noise = (float(np.square(values[known]).sum()) for values in (parts - smooth, deviation))
+        careful = replace(self, share=min(1.0, noise / max(taken, np.finfo(np.float64).tiny)))
 
         def errors(index: int) -> tuple[Vector, Vector]:
-            window = Window.on_all((parts.shape[1], parts.shape[2]))
-            smooth, _ = self(parts[index], window, 1)
-            noise = local_deviation(parts[index], self.deviation) * np.random.default_rng(index).standard_normal(
-                smooth.shape
-            )
-            again, told = self((smooth + noise).astype(np.float32), window, 1)
+            noise = deviation[index] * np.random.default_rng(index).standard_normal(window.whole)
+            again, told = careful((smooth[index] + noise).astype(np.float32), window, 1)
             known = np.isfinite(again)
-            return told[known], np.square(again - smooth)[known]
+            return told[known], np.square(again - smooth[index])[known]
 
         told, error = map(np.concatenate, zip(*in_order(errors, range(len(parts)), threads), strict=True))
-        return replace(self, variance=Levels.of_means(told, error))
+        return replace(careful, variance=Levels.of_means(told, error))
