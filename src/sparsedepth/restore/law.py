@@ -98,7 +98,9 @@ def _counted(
     added = rehearsal.noise != 0
     limit = smooth_limit(evidence.texture[known], part)
     smooth = known & (evidence.texture <= limit)
-    score, size = evidence.score[smooth], np.log(np.maximum(np.abs(evidence.residual[smooth]), 1e-6))
+    order = np.argsort(evidence.score[smooth])
+    score, size = evidence.score[smooth][order], np.log(np.maximum(np.abs(evidence.residual[smooth][order]), 1e-6))
+    sizes_from = np.append(np.cumsum(size[::-1])[::-1], 0)
     # Noise makes its own surroundings rougher, so all that was added counts, also what is no longer in the smooth part;
     # but tiles may by chance have more or less of it than the map.
     sampled = np.isfinite(rehearsal.truth)
@@ -108,9 +110,10 @@ def _counted(
     best, least = None, np.inf
     for weight, size_of_law in zip(weights, SIZES, strict=True):
         share, beyond = _share(score, known.sum(), their_score, weight * luck)
-        high, theirs = score > beyond, their_score > beyond
-        count, mass = int(high.sum()), weight[theirs].sum()
-        larger = size[high].mean() - (weight @ (theirs * their_size)) / mass if count and mass > 0 else 0.0
+        theirs = their_score > beyond
+        first = int(np.searchsorted(score, beyond, side="right"))
+        count, mass = len(score) - first, weight[theirs].sum()
+        larger = sizes_from[first] / count - (weight @ (theirs * their_size)) / mass if count and mass > 0 else 0.0
         misfit = (count * abs(larger) + FEW * abs(np.log(size_of_law))) / (count + FEW)
         if misfit < least:
             best = _Count(Law(share, float(size_of_law), beyond), weight, luck * theirs, count)
@@ -122,7 +125,7 @@ def _counted(
 def _share(scores: Vector, n_pixels: int, noisy: Vector, weight: Vector) -> tuple[float, float]:
     """The least upper bound of the share of noisy pixels, and the score beyond which it was counted.
 
-    ``noisy`` are scores of added noise, negative where it is not counted.
+    ``scores`` rise; ``noisy`` are scores of added noise, negative where it is not counted.
     """
     order = np.argsort(noisy)
     noisy, weight = noisy[order], weight[order]
@@ -133,6 +136,6 @@ def _share(scores: Vector, n_pixels: int, noisy: Vector, weight: Vector) -> tupl
     wanted = left[first] * (1 - np.linspace(0, TOP, STEPS))
     at = np.maximum(len(left) - np.searchsorted(left[::-1], wanted, side="left") - 1, first)
     limits = np.nextafter(noisy[at], -1)
-    above = len(scores) - np.searchsorted(np.sort(scores), limits, side="right") + 1
+    above = len(scores) - np.searchsorted(scores, limits, side="right") + 1
     bounds = above / n_pixels / np.maximum(left[at], 1e-3)
     return float(min(1.0, bounds.min())), float(limits[bounds.argmin()])

@@ -19,8 +19,8 @@ EAGERNESS = 1.5
 """By how much noise counts for more than was found: what tells it comes from few pixels, and missing it costs most."""
 FEW = 30
 """Pixels that are too few: of the rehearsal, to weigh a kind of pixels; of the map, to follow a law."""
-LEAST_COUNT = 2
-"""A map with fewer noisy pixels than this is taken for clean."""
+LEAST_COUNT = 1.9
+"""A map with fewer noisy pixels than this is taken for clean: one that is found counts as two, but for rounding."""
 SMOOTH = 0.5
 """The share of the pixels that are called smooth; the others are called rough."""
 
