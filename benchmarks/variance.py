@@ -1,4 +1,4 @@
-"""Learns the weights of `sparsedepth.restore.variance` on maps whose truth is known, and says how they do on others.
+"""Learns the weights of `sparsedepth.restore.variance_known` on maps with known truth, and says how they do on others.
 
 Crops of Middlebury 2005 and 2006, of sensors' frames and simulated laser scans, with 1, 5, 10 and 20 % of impulses. The
 weights of corrected pixels make squared error / variance likeliest (a gamma law), those of kept pixels the total error
@@ -24,7 +24,7 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.data.time_of_flight import mug
 from sparsedepth.metrics import calibration
-from sparsedepth.restore import calibrated, variance
+from sparsedepth.restore import calibrated, variance_known
 from sparsedepth.restore.door import Work
 from sparsedepth.restore.evidence import Evidence, gather, quantum_of
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -91,20 +91,20 @@ def restored(kind: str, scene: str, truth: DepthMap, noisy_map: DepthMap) -> Run
     known, told = np.isfinite(sample.depth), detector.doubt.told
     squared = np.square(believed.value - (truth - work.reference) / work.spread)
     taken = sample.depth - believed.value
-    lost, clear = np.square(taken), variance.clearly_left(told, evidence, taken)
+    lost, clear = np.square(taken), variance_known.clearly_left(told, evidence, taken)
     kept, corrected = known & ~believed.noisy, believed.noisy
     doubtful = kept & (evidence.score > 0)
 
-    def pixels(where: Floats, signs: Callable[[variance.Told, Evidence], list[Floats | float]]) -> Pixels:
+    def pixels(where: Floats, signs: Callable[[variance_known.Told, Evidence], list[Floats | float]]) -> Pixels:
         return Pixels(_matrix(signs(told, evidence), where), lost[where], clear[where], squared[where])
 
     return Run(
         kind,
         scene,
-        pixels(doubtful, variance.signs_of_kept),
+        pixels(doubtful, variance_known.signs_of_kept),
         int((kept & ~doubtful).sum()),
-        pixels(corrected, variance.signs_of_corrected),
-        _matrix(variance.signs_of_clean(told, evidence), corrected),
+        pixels(corrected, variance_known.signs_of_corrected),
+        _matrix(variance_known.signs_of_clean(told, evidence), corrected),
         (noisy_map == truth)[corrected],
     )
 
@@ -201,8 +201,8 @@ def promised(run: Run, kept: Vector, corrected: Vector, clean: Vector) -> tuple[
     chance = expit(run.signs_of_clean @ clean)
     of_corrected = (1 - chance) * expit(run.corrected.signs @ corrected) + chance * run.corrected.lost
     return (
-        variance.Steps.of(of_kept, variance.SHARED["kept"])(of_kept),
-        variance.Steps.of(of_corrected, variance.SHARED["corrected"])(of_corrected),
+        variance_known.Steps.of(of_kept, variance_known.SHARED["kept"])(of_kept),
+        variance_known.Steps.of(of_corrected, variance_known.SHARED["corrected"])(of_corrected),
     )
 
 

@@ -13,11 +13,11 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import calibrated, dense, law, surfaces, variance, weighing
+from sparsedepth.restore import calibrated, dense, law, surfaces, variance_known, weighing
 from sparsedepth.restore.door import Part
-from sparsedepth.restore.doubt import expected_error
 from sparsedepth.restore.evidence import Evidence, gather
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
+from sparsedepth.restore.variance_filled import expected_error
 
 
 def plane(shape=(40, 50)):
@@ -174,9 +174,9 @@ def test_levels_follow_the_mean_of_what_they_are_taught():
 def test_the_chance_of_noise_is_its_share_where_nothing_tells_and_one_where_all_is_noise():
     rng = np.random.default_rng(5)
     noisy = rng.lognormal(2, 1, 1000)
-    alike = variance.chance(noisy, rng.lognormal(2, 1, 20_000), 0.1)
+    alike = variance_known.chance(noisy, rng.lognormal(2, 1, 20_000), 0.1)
     assert_allclose(alike(np.array([1.0, 7.0, 50.0])), 0.1, atol=0.05)
-    apart = variance.chance(noisy, np.concatenate([noisy, rng.lognormal(-6, 1, 9000)]), 0.1)
+    apart = variance_known.chance(noisy, np.concatenate([noisy, rng.lognormal(-6, 1, 9000)]), 0.1)
     assert apart(np.array([50.0]))[0] > 0.9
     assert apart(np.array([1e-3]))[0] < 0.02
 
@@ -184,40 +184,40 @@ def test_the_chance_of_noise_is_its_share_where_nothing_tells_and_one_where_all_
 def test_scores_of_zero_are_no_evidence_of_noise():
     rng = np.random.default_rng(6)
     noisy, others = rng.lognormal(2, 1, 1000), rng.lognormal(0, 2, 5000)
-    told = [variance.chance(noisy, np.append(others, np.zeros(n)), 500 / (5000 + n)) for n in (0, 20_000)]
+    told = [variance_known.chance(noisy, np.append(others, np.zeros(n)), 500 / (5000 + n)) for n in (0, 20_000)]
     assert_allclose(told[0].level, told[1].level, atol=1e-12)
 
 
 def test_steps_keep_the_total_and_the_order():
     numbers = np.random.default_rng(7).lognormal(-6, 3, 5000)
-    steps = variance.Steps.of(numbers, 1.0)
+    steps = variance_known.Steps.of(numbers, 1.0)
     shared = steps(numbers)
     assert shared.sum() == pytest.approx(numbers.sum())
     assert (np.diff(shared[np.argsort(numbers)]) >= 0).all()
     held = np.array([shared[shared == level].sum() for level in np.unique(shared)])
     assert len(held) > 5
     assert held.min() > 0.3
-    assert len(variance.Steps.of(numbers, 1e9).mean) == 1
-    assert_array_equal(variance.Steps.of(np.empty(0), 1.0)(numbers), 0)
+    assert len(variance_known.Steps.of(numbers, 1e9).mean) == 1
+    assert_array_equal(variance_known.Steps.of(np.empty(0), 1.0)(numbers), 0)
 
 
-def told_of_few() -> variance.Told:
+def told_of_few() -> variance_known.Told:
     rng = np.random.default_rng(8)
-    by_score = variance.chance(rng.lognormal(3, 1, 100), rng.lognormal(0, 1, 900), 0.1)
-    return variance.Told(by_score, share=0.1, limit=9.0, kept=0.1, corrected=0.01, quantised=True)
+    by_score = variance_known.chance(rng.lognormal(3, 1, 100), rng.lognormal(0, 1, 900), 0.1)
+    return variance_known.Told(by_score, share=0.1, limit=9.0, kept=0.1, corrected=0.01, quantised=True)
 
 
 def test_pixels_that_nothing_speaks_against_have_lost_what_was_taken():
     zero, taken = np.zeros(50), np.random.default_rng(9).standard_normal(50)
     evidence = Evidence(zero, zero + 1e-4, zero, zero, zero + 0.01, zero + 9)
-    assert_allclose(variance.expected_error(told_of_few(), evidence, taken, zero > 0), np.square(taken))
+    assert_allclose(variance_known.expected_error(told_of_few(), evidence, taken, zero > 0), np.square(taken))
 
 
 def test_noise_that_is_seen_and_kept_is_no_secret():
     """As of a single outlier, of which no law can be told, or where nothing is to be corrected."""
     zero = np.zeros(1)
     evidence = Evidence(zero, zero + 1e-4, zero + 3, zero + 500, zero + 0.01, zero + 9)
-    assert variance.expected_error(told_of_few(), evidence, zero, zero > 0)[0] > 5
+    assert variance_known.expected_error(told_of_few(), evidence, zero, zero > 0)[0] > 5
     depth = plane()
     depth[20, 20] += 30
     result = inpaint(depth)

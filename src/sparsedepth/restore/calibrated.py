@@ -34,13 +34,13 @@ from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import dense
 from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
-from sparsedepth.restore.doubt import expected_error, own_factor
 from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, look_again, quantum_of
 from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.law import MANY_SIZES, Law, estimate
 from sparsedepth.restore.rehearsal import FEW_HOLES, Rehearsal, rehearse
-from sparsedepth.restore.variance import Doubt, tell
+from sparsedepth.restore.variance_filled import expected_error, own_factor
+from sparsedepth.restore.variance_known import Doubt, tell
 from sparsedepth.restore.votes import Coding
 from sparsedepth.restore.weighing import LEAST_COUNT, Weighing, weigh
 from sparsedepth.vocabulary import Floats, InputError, Vector

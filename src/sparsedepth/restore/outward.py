@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import find_objects, label
 
-from sparsedepth.restore.doubt import expected_error
 from sparsedepth.restore.surfaces import surfaces
+from sparsedepth.restore.variance_filled import expected_error
 from sparsedepth.vocabulary import Origin, Restoration
 
 MARGIN = 24
