@@ -11,6 +11,7 @@ import pytest
 from sparsedepth import experiments
 from sparsedepth.data import data_folder
 from sparsedepth.experiments import denoising, natural_noise
+from sparsedepth.experiments._ablation import arms, filling_arms
 from sparsedepth.experiments._claims import Claim, judge, table_of
 from sparsedepth.experiments._contestants import Outcome, own_methods
 from sparsedepth.experiments._keeping import kept
@@ -167,6 +168,14 @@ def test_the_papers_claims_cover_both_kinds_and_name_contestants():
     assert all({claim.better, claim.worse} <= names for claim in claims)
     assert {claim.margin for claim in claims if claim.kind == "laser"} == {0.0, 2.0}
     assert {claim.margin for claim in claims if claim.kind == "disparity"} == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("arm", [*arms(), *filling_arms()], ids=lambda arm: arm.name)
+def test_an_arm_takes_out_what_there_is_and_puts_it_back(arm):
+    before = dict(vars(arm.module)) if arm.module else {}
+    with arm._taken_out():
+        assert all(vars(arm.module)[name] is value for name, value in arm.names.items())
+    assert all(vars(arm.module)[name] is before[name] for name in arm.names)
 
 
 @pytest.mark.usefixtures("without_data")

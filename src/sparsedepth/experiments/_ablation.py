@@ -64,7 +64,7 @@ def arms() -> list[Arm]:
         Arm("noise of one size", calibrated, {"estimate": _of_one_size}),
         Arm("the law from the whole map", law, {"PARTS": (1.0,)}),
         Arm("smooth and rough pixels weighed alike", weighing, {"SMOOTH": 1.0}),
-        Arm("not coded again", calibrated, {"_trust": lambda *_: 0.0}),
+        Arm("one look", calibrated, {"look_again": lambda _, evidence, *__: evidence}),
         Arm("no eagerness", weighing, {"EAGERNESS": 1.0}),
         Arm("patches 5 apart (`fast`)", wishes={"quality": "fast"}),
         Arm("the paper's dictionary (Φ1, 16x16)", wishes={"dictionary": "phi1"}),
