@@ -5,9 +5,10 @@ Noise pulls the codes aside, so suspects are looked at twice: the second time, t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from sparsedepth.restore.door import Part
@@ -44,6 +45,11 @@ class Evidence:
     """How large residuals usually are about the pixel."""
     count: Floats
     """The votes; 0 = no patch knows anything."""
+
+    def at(self, where: NDArray[np.bool_ | np.intp]) -> Evidence:
+        """What is said of some pixels: those of a mask, or of numbers."""
+        values = (getattr(self, part.name) for part in fields(self))
+        return Evidence(*(each.ravel()[where.ravel()] for each in values))
 
 
 def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence:

@@ -70,7 +70,8 @@ def fill(
     if known.all() or not known.any() or coding.unit is None:
         return Filled(smooth, folded, folded, ~known)
     apart = min(coding.stride + 1, min(coding.dictionary.patch_shape) // 2)
-    quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=ROUNDS)
+    rounds = min(ROUNDS, coding.max_rounds)
+    quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=rounds)
     variance = np.where(known, MEASURED, coding.unit**2 * (1 / GUESS_WEIGHT - 1)).astype(np.float32)
     wanted = ~known if hopeless is None else ~known & ~hopeless
     votes = vote(folded.astype(np.float32), quiet, variance, only=wanted, window=window, threads=threads)

@@ -30,6 +30,8 @@ CLEAN = np.array([-0.138, -1.168, -0.753])
 """The weights of `signs_of_kept`, of `signs_of_corrected` and of `signs_of_clean`."""
 SHARED = {"kept": 1.0, "corrected": 0.1}
 """The squared error, in variances of the map, that pixels of one promised variance are expected to have together."""
+ENOUGH = 2**16
+"""Pixels that tell how finely others can be told apart."""
 SCORES = np.linspace(np.log(1e-6), np.log(1e6), 241)
 WIDTH = 0.7
 """Over which scores are counted, in logarithms."""
@@ -88,11 +90,14 @@ class Doubt:
         cls, told: Told, evidence: Evidence, taken: Floats, known: NDArray[np.bool_], noisy: NDArray[np.bool_]
     ) -> Doubt:
         """Learn from a sample of the map how finely its pixels can be told apart."""
-        expected = expected_error(told, evidence, taken, noisy)
+        few = np.flatnonzero(known)
+        few = few[:: -(-len(few) // ENOUGH) or 1]
+        noisy, part = noisy.ravel()[few], len(few) / max(int(known.sum()), 1)
+        expected = expected_error(told, evidence.at(few), taken.ravel()[few], noisy)
         return cls(
             told,
-            Steps.of(expected[known & ~noisy], SHARED["kept"]),
-            Steps.of(expected[known & noisy], SHARED["corrected"]),
+            Steps.of(expected[~noisy], part * SHARED["kept"]),
+            Steps.of(expected[noisy], part * SHARED["corrected"]),
         )
 
     def __call__(self, evidence: Evidence, taken: Floats, noisy: NDArray[np.bool_]) -> Floats:
@@ -132,12 +137,16 @@ def chance(noisy: Vector, scores: Vector, share: float) -> Levels:
 
 def expected_error(told: Told, evidence: Evidence, taken: Floats, noisy: NDArray[np.bool_]) -> Floats:
     """The mean squared error of pixels like each; ``taken`` is by how much the pixel was changed."""
-    lost = np.square(taken)
-    missed = expit(_weighed(KEPT, signs_of_kept(told, evidence))) * (evidence.score > 0)
-    kept = lost + np.maximum(missed, clearly_left(told, evidence, taken))
-    clean = expit(_weighed(CLEAN, signs_of_clean(told, evidence)))
-    corrected = clean * lost + (1 - clean) * expit(_weighed(CORRECTED, signs_of_corrected(told, evidence)))
-    return np.where(noisy, corrected, kept)
+    expected = np.square(taken)
+    kept = ~noisy & (evidence.score > 0)
+    theirs = evidence.at(kept)
+    missed = expit(_weighed(KEPT, signs_of_kept(told, theirs)))
+    expected[kept] += np.maximum(missed, clearly_left(told, theirs, taken[kept]))
+    theirs = evidence.at(noisy)
+    clean = expit(_weighed(CLEAN, signs_of_clean(told, theirs)))
+    corrected = expit(_weighed(CORRECTED, signs_of_corrected(told, theirs)))
+    expected[noisy] = clean * expected[noisy] + (1 - clean) * corrected
+    return expected
 
 
 def clearly_left(told: Told, evidence: Evidence, taken: Floats) -> Floats:
