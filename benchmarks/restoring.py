@@ -84,9 +84,9 @@ def main() -> None:
                     ]
                 )
     parts = [
-        f"`denoise` of the Motorcycle disparities, 640x480, with holes or with its holes filled, and with impulses at a share of the pixels; "
-        f"one thread, processor seconds, medians of {wishes.repeats} turns (`best`: one). Non-local means are "
-        f"scikit-image's fast ones, patch 7, distance 10. {machine()}",
+        f"`denoise` of the Motorcycle disparities, 640x480, with holes or with them filled, and with impulses at a "
+        f"share of the pixels; one thread, processor seconds, medians of {wishes.repeats} turns (`best`: one). "
+        f"Non-local means are scikit-image's fast ones, patch 7, distance 10. {machine()}",
         table(["holes", "noisy", "quality", "CPU s", "times non-local means", "asked for at most", "met"], rows),
     ]
     command = f"python benchmarks/restoring.py --repeats {wishes.repeats}"
