@@ -15,7 +15,7 @@ from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import calibrated, dense, law, surfaces, variance_known, weighing
 from sparsedepth.restore.door import Part
-from sparsedepth.restore.evidence import Evidence, gather
+from sparsedepth.restore.evidence import SUSPECT, Evidence, gather, look_again
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
 from sparsedepth.restore.variance_filled import expected_error
 
@@ -288,3 +288,27 @@ def test_filled_pixels_err_as_foretold():
     filled = result.origin == Origin.FILLED
     assert filled.sum() > 3000
     assert 0.5 < np.square(result.depth - clean)[filled].mean() / result.variance[filled].mean() < 2
+
+
+def test_a_second_look_changes_what_is_said_of_suspects_only():
+    rng = np.random.default_rng(5)
+    depth = np.add.outer(np.linspace(-1, 1, 40), np.linspace(-1, 1, 48)).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.05] += 1
+    part, coding = Part.of_all(depth, None), calibrated.coding(None, "balanced")
+    seen = gather(part, coding, 0.0, 1)
+    again = look_again(part, seen, depth - seen.residual, coding, 0.0, 1)
+    suspect = seen.score > SUSPECT
+    assert 0.02 < suspect.mean() < 0.5
+    assert_array_equal(again.value[~suspect], seen.value[~suspect])
+    assert (again.value[suspect] != seen.value[suspect]).mean() > 0.5
+
+
+def test_smoothing_takes_no_more_than_the_noise_amounts_to():
+    texture = np.random.default_rng(6).standard_normal((2, 48, 48)).astype(np.float32)
+    smoother = dense.Smoother(0.1, calibrated.coding(None, "fast"))
+    learned = smoother.rehearsed(texture, 1)
+    window = Part.of_all(texture[0], None).window
+    taken = np.square(texture - np.stack([learned(part, window, 1)[0] for part in texture])).sum()
+    noise = np.square([dense.local_deviation(part, 0.1) for part in texture]).sum()
+    assert learned.share < 1
+    assert taken <= noise

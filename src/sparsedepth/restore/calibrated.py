@@ -16,7 +16,7 @@
    suspects are scored, weighed and blended anew; where there is much noise, once more.
 
 Then holes are filled (`filling`). What the rehearsal got wrong tells, with what was learned on other maps, the variance
-(`variance`).
+(`variance_known`, `variance_filled`).
 
 Lengths are in deviations of the map. docs/decisions.md says what each choice is worth.
 """
@@ -53,7 +53,7 @@ SPARSITY = 1.2
 STRIDES = {"best": 1, "balanced": 2, "fast": 5}
 """Pixels between patches of eight; larger patches lie further apart in proportion."""
 ROUNDS = {"best": 32, "balanced": 24, "fast": 16}
-"""Iterations of the coding: more change nothing that can be measured."""
+"""Iterations of the coding: more are worth little, because there is a second look."""
 MUCH = 0.1
 """The share of noisy pixels from which suspects are looked at three times."""
 

@@ -156,8 +156,8 @@ class Band:
         return self._each(lambda values: values[which])
 
     def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Band:
-        told = (self.depth, self.variance, self.only, self.units)
-        return Band(*(None if values is None else change(values) for values in told))  # pyright: ignore[reportArgumentType]
+        told = (None if values is None else change(values) for values in (self.variance, self.only, self.units))
+        return Band(change(self.depth), *told)
 
 
 def _sums(whole: Band, coding: Coding, window: Window | None, threads: int, *, of_noise: bool) -> Floats:

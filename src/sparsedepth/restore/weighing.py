@@ -82,40 +82,27 @@ def weigh(
         theirs = added & theirs if (added & theirs).sum() >= FEW else added
         if not correct or not theirs.any() or not (known & ours).any():
             return Kind(np.zeros(len(THRESHOLDS)))
-        gain = EAGERNESS * law.share * _unforeseen(evidence, known & ours, rehearsal, rehearsed, theirs, law)
-        return Kind(_mixture(evidence, known & ours, rehearsal, rehearsed, theirs, gain))
+        of_map, of_rehearsal, noise = evidence.at(known & ours), rehearsed.at(theirs), rehearsal.noise[theirs]
+        share = EAGERNESS * law.share * _unforeseen(of_map, of_rehearsal, noise, law)
+        return Kind(_mixture(of_map, of_rehearsal, noise, share))
 
     smooth, theirs = evidence.texture <= limit, rehearsed.texture <= rehearsed_limit
     return Weighing(kind(smooth, theirs), kind(~smooth, ~theirs), limit, rehearsed_limit)
 
 
-def _unforeseen(
-    evidence: Evidence,
-    ours: NDArray[np.bool_],
-    rehearsal: Rehearsal,
-    rehearsed: Evidence,
-    theirs: NDArray[np.bool_],
-    law: Law,
-) -> float:
+def _unforeseen(of_map: Evidence, of_rehearsal: Evidence, noise: Vector, law: Law) -> float:
     """How much larger a few clear outliers are than the law foretells: then their own sizes count.
 
     Amid texture they could as well be more of it.
     """
-    found = ours & (evidence.score > law.limit)
-    foretold = np.square(rehearsal.noise[theirs & (rehearsed.score > law.limit)]).sum() / theirs.sum()
-    if not 0 < found.sum() < FEW or foretold == 0 or evidence.texture[found].max() > RESOLUTION:
+    found = of_map.score > law.limit
+    foretold = np.square(noise[of_rehearsal.score > law.limit]).sum() / len(noise)
+    if not 0 < found.sum() < FEW or foretold == 0 or of_map.texture[found].max() > RESOLUTION:
         return 1.0
-    return max(1.0, float(np.square(evidence.residual[found]).sum() / (law.share * ours.sum() * foretold)))
+    return max(1.0, float(np.square(of_map.residual[found]).sum() / (law.share * len(found) * foretold)))
 
 
-def _mixture(
-    evidence: Evidence,
-    ours: NDArray[np.bool_],
-    rehearsal: Rehearsal,
-    rehearsed: Evidence,
-    theirs: NDArray[np.bool_],
-    share: float,
-) -> Vector:
+def _mixture(of_map: Evidence, of_rehearsal: Evidence, noise: Vector, share: float) -> Vector:
     """The mixture of thresholds of least estimated squared error.
 
     Let c_j be what threshold j takes from a pixel: its weight times its residual. Taking the mixture w of them leaves
@@ -123,13 +110,17 @@ def _mixture(
     which is the share of noisy pixels times the same mean over the pixels of the rehearsal whose noise is known.
     """
 
-    def taken(told: Evidence, where: NDArray[np.bool_]) -> Floats:
-        score, residual = told.score[where].astype(np.float32), told.residual[where].astype(np.float32)
+    def taken(score: Vector, residual: Vector) -> Floats:
+        score, residual = score.astype(np.float32), residual.astype(np.float32)
         return np.stack([_soft(score, threshold) * residual for threshold in THRESHOLDS.astype(np.float32)])
 
-    of_map, of_rehearsal = taken(evidence, ours & (evidence.score > IRRELEVANT)), taken(rehearsed, theirs)
-    curvature = (of_map @ of_map.T).astype(np.float64) / ours.sum()
-    gain = share * (of_rehearsal @ rehearsal.noise[theirs]) / theirs.sum()
+    relevant = of_map.score > IRRELEVANT
+    theirs, ours = (
+        taken(of_rehearsal.score, of_rehearsal.residual),
+        taken(of_map.score[relevant], of_map.residual[relevant]),
+    )
+    curvature = (ours @ ours.T).astype(np.float64) / len(relevant)
+    gain = share * (theirs @ noise) / len(noise)
     return _least_on_simplex(curvature, gain)
 
 
