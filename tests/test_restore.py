@@ -10,7 +10,7 @@ from sparsedepth import Origin, denoise, inpaint
 from sparsedepth.data.crops import crops
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
-from sparsedepth.data.synthetic import corrupted
+from sparsedepth.data.synthetic import corrupted, range_deviation, with_range_noise
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import calibrated, dense, law, surfaces, variance_known, weighing
@@ -252,6 +252,55 @@ def test_noise_that_is_everywhere_is_measured(deviation):
     assert dense.noise_deviation(noisy) == pytest.approx(deviation, rel=0.15)
 
 
+def ranges_before_a_wall():
+    """A floor that runs into the distance, and a box on it."""
+    y, x = np.mgrid[:120, :120]
+    return np.where((np.abs(x - 60) < 30) & (np.abs(y - 60) < 20), 3.0, 4.0 + 6 * y / 120)
+
+
+def test_noise_that_grows_with_the_square_of_the_range_is_measured():
+    """At each pixel, also of the box amid the floor; and rising and falling depths are alike."""
+    ranges = ranges_before_a_wall()
+    deviation = range_deviation(ranges, 0.05)
+    assert deviation.max() > 8 * deviation.min()
+    noisy = with_range_noise(ranges, 0.05, np.random.default_rng(5))
+    level = dense.NoiseLevel.of(noisy)
+    assert_allclose(level.about(noisy), deviation, rtol=0.5)
+    assert np.abs(np.log(level.about(noisy) / deviation)).mean() < 0.15
+    assert_allclose(dense.NoiseLevel.of(-noisy).at(-ranges), level.at(ranges), rtol=0.1)
+
+
+def test_noise_that_is_the_same_everywhere_is_found_to_be():
+    ranges = ranges_before_a_wall()
+    noisy = ranges + 0.2 * np.random.default_rng(5).standard_normal(ranges.shape)
+    assert_allclose(dense.NoiseLevel.of(noisy).at(ranges), 0.2, rtol=0.25)
+
+
+def test_noise_is_a_number_where_too_few_blocks_tell_more():
+    noisy = 0.2 * np.random.default_rng(5).standard_normal((20, 20))
+    level = dense.NoiseLevel.of(noisy)
+    assert level == dense.NoiseLevel(dense.noise_deviation(noisy))
+    assert level.at(np.array([np.nan, -5.0, 5.0])).tolist() == 3 * [level.deviation]
+
+
+def test_noise_is_everywhere_also_if_hardly_seen_at_some_depths_but_not_beside_many_outliers():
+    near = np.arange(120) < 60
+    depth = np.where(near, 0.001, 0.1) * np.random.default_rng(5).standard_normal((120, 120)) + np.where(near, -1, 1)
+    assert dense.noise_deviation(depth) < dense.LEAST
+    assert dense.is_everywhere(depth, outliers=0.01)
+    assert not dense.is_everywhere(depth, outliers=0.2)
+    assert not dense.is_everywhere(np.where(near, np.round(depth), depth), outliers=0.01)
+
+
+def test_range_noise_beside_a_high_step_is_smoothed_to_the_step():
+    """Steps of a hundred deviations of the noise are neither rounded off nor made smaller."""
+    ranges = np.where(np.arange(96) < 48, 4.0, 12.0) * np.ones((96, 1))
+    noisy = ranges + 0.3 * np.square(ranges / 12) * np.random.default_rng(6).standard_normal(ranges.shape)
+    error = np.square(denoise(noisy).depth - ranges)
+    assert error[:, :48].mean() < 0.1 * np.square(noisy - ranges)[:, :48].mean()
+    assert error[:, 48:].mean() < 0.1 * np.square(noisy - ranges)[:, 48:].mean()
+
+
 def test_dense_noise_is_smoothed_and_its_variance_foretold():
     y, x = np.mgrid[:96, :96]
     clean = np.where(x + y > 100, 3.0, 0.0) + 0.01 * x
@@ -305,10 +354,10 @@ def test_a_second_look_changes_what_is_said_of_suspects_only():
 
 def test_smoothing_takes_no_more_than_the_noise_amounts_to():
     texture = np.random.default_rng(6).standard_normal((2, 48, 48)).astype(np.float32)
-    smoother = dense.Smoother(0.1, calibrated.coding(None, "fast"))
+    smoother = dense.Smoother(dense.NoiseLevel(0.1), calibrated.coding(None, "fast"))
     learned = smoother.rehearsed(texture, 1)
     window = Part.of_all(texture[0], None).window
     taken = np.square(texture - np.stack([learned(part, window, 1)[0] for part in texture])).sum()
-    noise = np.square([dense.local_deviation(part, 0.1) for part in texture]).sum()
+    noise = np.square([smoother.level.about(part) for part in texture]).sum()
     assert learned.share < 1
     assert taken <= noise

@@ -125,7 +125,7 @@ class Detector:
         value = _blended(part, evidence, weight)
         noisy = known & (weight > 0.5)
         if self.smoother is not None:
-            noisy &= dense.beyond(evidence.residual, part.depth, self.smoother.deviation)
+            noisy &= dense.beyond(evidence.residual, part.depth, self.smoother.level)
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
             doubt = np.where(noisy, self.doubt(evidence, weight * evidence.residual, noisy), 0)
@@ -157,8 +157,7 @@ def _detector(
     """The detector, what it sees of the sample at last, and the last rehearsal."""
     known = np.isfinite(sample.depth)
     law, rehearsal, rehearsed = _rehearse(sample, seen, known, coding, quantum, threads, correct=correct)
-    deviation = dense.noise_deviation(sample.depth) if correct and sample.variance is None else 0.0
-    everywhere = deviation > dense.LEAST
+    everywhere = correct and sample.variance is None and dense.is_everywhere(sample.depth, law.share)
     weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     sight = Sight(coding, quantum)
     for _ in range(0 if everywhere or not weighing.takes_anything else 1 + (law.share > MUCH)):
@@ -169,9 +168,10 @@ def _detector(
     weight, theirs = _weight(weighing, sample, seen), _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
     smoother = None
     if everywhere:
-        outlier = (weight > 0.5) & dense.beyond(seen.residual, sample.depth, deviation)
+        level = dense.NoiseLevel.of(sample.depth)
+        outlier = (weight > 0.5) & dense.beyond(seen.residual, sample.depth, level)
         without = np.where(outlier, _blended(sample, seen, weight), sample.depth).astype(np.float32)
-        smoother = dense.Smoother(deviation, coding).rehearsed(rehearsal.sample(without), threads)
+        smoother = dense.Smoother(level, coding).rehearsed(rehearsal.sample(without), threads)
     added = rehearsal.noise != 0
     # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
     teaching = added & (rehearsal.sample(weight) < 0.5)

@@ -17,6 +17,8 @@ from sparsedepth.workers import in_order
 
 LEAST = 0.03
 """The deviation of the noise, in those of the map, from which a map is smoothed without being asked."""
+FEW_OUTLIERS = 0.05
+"""The share of the pixels up to which outliers are few."""
 SPARSITY = 4.2
 """What a unit of code costs, in deviations of the noise."""
 OUTLIER = 4.0
@@ -28,8 +30,14 @@ FLATTEST = 20
 ABOUT = 13
 """Blocks a side among which the flattest are sought, where noise differs from place to place."""
 LEAST_PART = 0.3
-"""Of the deviation of the whole map, below which no place is believed to be."""
-ROUNDS = 24
+"""Of the deviation at its depth, below which no place is believed to be."""
+GROWTHS = np.geomspace(1 / 8, 8, 49)
+"""Of the root of the deviation from one end of the depths to the other, of which the best is sought."""
+SMALLEST = 1e-6
+"""The deviation of a block that is perfectly flat."""
+FEW = 12
+"""Blocks that are too few to tell how noise depends on depth."""
+ROUNDS = 32
 GAUSSIAN = 0.262
 """That quantile, in the flattest fifth of the blocks, for Gaussian noise of deviation one."""
 AGAIN = 0.3
@@ -47,41 +55,105 @@ def noise_deviation(depth: DepthMap) -> float:
     return float(np.percentile(known, FLATTEST) / GAUSSIAN) if len(known) >= 4 else 0.0
 
 
-def local_deviation(depth: DepthMap, deviation: float) -> DepthMap:
-    """The same about each pixel, where it is not the same everywhere; at least a part of that of the whole map."""
-    blocks = _in_blocks(depth)
-    filled = np.where(np.isfinite(blocks), blocks, deviation * GAUSSIAN)
-    around = percentile_filter(filled, FLATTEST, size=ABOUT, mode="reflect") / GAUSSIAN
-    rows, columns = ((np.arange(side) - BLOCK / 2) / BLOCK for side in depth.shape)
-    places = np.stack(np.meshgrid(rows, columns, indexing="ij"))
-    local = map_coordinates(around, places, order=1, mode="nearest")
-    return np.maximum(local, LEAST_PART * deviation).astype(np.float32)
+@dataclass(frozen=True)
+class NoiseLevel:
+    """The deviation of noise that is everywhere, as a function of depth and of the place.
+
+    The root of the deviation is linear in depth between two ends, as it is of sensors that triangulate, in ranges; the
+    same at both ends is the same everywhere. Where it differs from place to place beyond that, the flattest blocks
+    about a pixel tell.
+    """
+
+    deviation: float
+    """At the lower end."""
+    ends: tuple[float, float] = (0.0, 1.0)
+    growth: float = 1.0
+    """From the lower end to the upper one, of the root."""
+
+    @classmethod
+    def of(cls, depth: DepthMap) -> NoiseLevel:
+        """The curve with the flattest blocks of the map below it that lies nearest to all of them."""
+        blocks, depths = _in_blocks(depth), _depths(depth)
+        known = np.isfinite(blocks) & np.isfinite(depths)
+        if known.sum() < FEW:
+            return cls(noise_deviation(depth))
+        blocks, depths = np.maximum(blocks[known], SMALLEST), depths[known]
+        candidates = (cls(1.0, (float(depths.min()), float(depths.max())), float(growth)) for growth in GROWTHS)
+        return min((_fitted(candidate, blocks, depths) for candidate in candidates), key=lambda fit: fit[0])[1]
+
+    def at(self, depth: Floats) -> Floats:
+        """At such depths, which may lie beyond the ends; that of the lower end where the depth is unknown."""
+        low, high = self.ends
+        along = np.clip((np.where(np.isfinite(depth), depth, low) - low) / max(high - low, 1e-12), 0, 1)
+        return self.deviation * np.square(1 + (self.growth - 1) * along)
+
+    def about(self, depth: DepthMap) -> DepthMap:
+        """At each pixel of a map, or of what a window shows of it; at least a part of what its depth says."""
+        relative = _in_blocks(depth) / (self.at(_depths(depth)) * GAUSSIAN)
+        around = percentile_filter(np.where(np.isfinite(relative), relative, 1), FLATTEST, size=ABOUT, mode="reflect")
+        rows, columns = ((np.arange(side) - BLOCK / 2) / BLOCK for side in depth.shape)
+        places = np.stack(np.meshgrid(rows, columns, indexing="ij"))
+        local = map_coordinates(around, places, order=1, mode="nearest")
+        return (self.at(depth) * np.maximum(local, LEAST_PART)).astype(np.float32)
 
 
-def beyond(residual: Floats, depth: DepthMap, deviation: float) -> NDArray[np.bool_]:
+def _fitted(level: NoiseLevel, blocks: Vector, depths: Vector) -> tuple[float, NoiseLevel]:
+    """A level scaled such that the flattest blocks lie below it, and how far all lie from it, as for quantiles."""
+    above = np.log(blocks / level.at(depths))
+    scale, share = float(np.percentile(above, FLATTEST)), FLATTEST / 100
+    misfit = np.maximum(share * (above - scale), (share - 1) * (above - scale)).mean()
+    return float(misfit), replace(level, deviation=float(np.exp(scale)) / GAUSSIAN)
+
+
+def is_everywhere(depth: DepthMap, outliers: float) -> bool:
+    """Whether there is noise worth smoothing at every pixel, beside such a share of outliers.
+
+    Many outliers look like noise at some depths, but not in the flattest blocks of all.
+    """
+    if outliers >= FEW_OUTLIERS:
+        return noise_deviation(depth) > LEAST
+    level = NoiseLevel.of(depth).at(depth[np.isfinite(depth)])
+    return bool(len(level) and np.square(level).mean() > LEAST**2)
+
+
+def beyond(residual: Floats, depth: DepthMap, level: NoiseLevel) -> NDArray[np.bool_]:
     """Where a residual is no mere noise."""
-    return np.abs(residual) > OUTLIER * local_deviation(depth, deviation)
+    return np.abs(residual) > OUTLIER * level.about(depth)
+
+
+def _depths(depth: DepthMap) -> Floats:
+    """The median depth of each block, NaN where little is known."""
+    return _quantile(_cut(depth[:-1, :-1]), 0.5)
 
 
 def _in_blocks(depth: DepthMap) -> Floats:
     """A low quantile of the crossed differences in each block, NaN where little is known."""
     crossed = np.abs(depth[1:, 1:] - depth[1:, :-1] - depth[:-1, 1:] + depth[:-1, :-1]) / 2
-    rows, columns = (max(side // BLOCK, 1) for side in crossed.shape)
-    crossed = crossed[: rows * BLOCK, : columns * BLOCK]
-    if crossed.size < rows * columns * BLOCK**2:
-        return np.full((rows, columns), np.nan)
-    blocks = crossed.reshape(rows, BLOCK, columns, BLOCK).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
+    return _quantile(_cut(crossed), QUANTILE)
+
+
+def _quantile(blocks: Floats, share: float) -> Floats:
+    """Of the known pixels of each block, NaN where they are few."""
     known = np.isfinite(blocks).sum(axis=2)
-    at = (QUANTILE * known).astype(int)[..., None]
-    low = np.take_along_axis(np.sort(blocks, axis=2), at, axis=2)[..., 0]
-    return np.where(known > BLOCK**2 / 2, low, np.nan)
+    at = (share * known).astype(int)[..., None]
+    value = np.take_along_axis(np.sort(blocks, axis=2), at, axis=2)[..., 0]
+    return np.where(known > BLOCK**2 / 2, value, np.nan)
+
+
+def _cut(values: Floats) -> Floats:
+    """The pixels of each block; NaN where there is no room for one."""
+    rows, columns = (max(side // BLOCK, 1) for side in values.shape)
+    values = values[: rows * BLOCK, : columns * BLOCK]
+    if values.size < rows * columns * BLOCK**2:
+        return np.full((rows, columns, BLOCK**2), np.nan)
+    return values.reshape(rows, BLOCK, columns, BLOCK).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
 
 
 @dataclass(frozen=True, eq=False)
 class Smoother:
     """Smooths what a window shows of a map with noise at every pixel."""
 
-    deviation: float
+    level: NoiseLevel
     coding: Coding
     share: float = 1.0
     """Of what smoothing would take: where it would take more than the noise amounts to, the rest is texture."""
@@ -91,7 +163,7 @@ class Smoother:
     def __call__(self, depth: DepthMap, window: Window, threads: int) -> tuple[Floats, Floats]:
         """The coded value of each pixel, coded again as what is left is small, and its variance."""
         coding = replace(self.coding, noise=Stationary(1.0), sparsity=SPARSITY, max_rounds=ROUNDS, refit=True)
-        local = local_deviation(depth, self.deviation)
+        local = self.level.about(depth)
         disagreement: Floats = np.zeros(depth.shape)
         smooth = depth
         for part in (1, AGAIN):
@@ -105,7 +177,7 @@ class Smoother:
         """Learn from parts of the map, without outliers: smooth, put the noise back, smooth again, see how it errs."""
         window = Window.on_all((parts.shape[1], parts.shape[2]))
         smooth = np.stack(list(in_order(lambda part: self(part, window, 1)[0], parts, threads)))
-        deviation = np.stack([local_deviation(part, self.deviation) for part in parts])
+        deviation = np.stack([self.level.about(part) for part in parts])
         known = np.isfinite(parts)
         taken, noise = (float(np.square(values[known]).sum()) for values in (parts - smooth, deviation))
         careful = replace(self, share=min(1.0, noise / max(taken, np.finfo(np.float64).tiny)))

@@ -24,7 +24,7 @@ from sparsedepth.workers import in_order
 
 BAND = 2048
 """Patches coded at once by one thread."""
-IN_USE, MOST_IN_USE, RIDGE = 0.05, 24, 0.02
+IN_USE, MOST_IN_USE, RIDGE = 0.05, 24, 0.001
 """When codes are fitted again: those beyond a size, at most so many, with a little damping."""
 SOFTENING = 1e-3
 """Contrast, in standard deviations of the map, below which a patch is not blown up to unit variance."""
