@@ -15,6 +15,9 @@
 6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, in the rehearsal too, and
    suspects are scored, weighed and blended anew; where there is much noise, once more.
 
+Outliers that keep together look like things to all of this, not like noise: `islands` tells such blots beforehand, if
+the map has them at all, and they are holes from then on.
+
 Then holes are filled (`filling`). What the rehearsal got wrong tells, with what was learned on other maps, the variance
 (`variance_known`, `variance_filled`).
 
@@ -37,6 +40,7 @@ from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
 from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, look_again, quantum_of
 from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
+from sparsedepth.restore.islands import Blots
 from sparsedepth.restore.law import MANY_SIZES, Law, estimate
 from sparsedepth.restore.rehearsal import FEW_HOLES, Rehearsal, rehearse
 from sparsedepth.restore.variance_filled import expected_error, own_factor
@@ -232,6 +236,8 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     """How to correct the known pixels of any part of the map and fill the unknown ones, learned from a sample of it."""
     sample = work.sample()
     quantum = quantum_of(sample.depth)
+    blots = Blots.of(sample.depth, quantum) if correct else Blots()
+    sample, _ = blots.hidden(sample)
     first_look = gather(sample, coding, quantum, threads)
     detector, seen, rehearsal = _detector(sample, first_look, coding, quantum, correct, threads)
 
@@ -243,20 +249,22 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     def filler() -> Filler:
         return _filler(corrected_sample().value, rehearsal, coding, threads)
 
-    if work.huge and (fill or second_pass):
+    if work.huge and (fill or second_pass or blots.steps):
         filler()
 
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
+        measured = np.isfinite(part.depth)
+        part, blot = blots.hidden(part)
         evidence = detector.sight(part, threads) if work.huge else seen
         known = np.isfinite(part.depth)
         corrected = detector.correct(part, evidence, threads) if work.huge else corrected_sample()
-        value, variance = corrected.value, corrected.variance
-        refused = ~known & ((evidence.count == 0) | too_wide(~known, coding.dictionary.patch_shape) | (not fill))
+        value, variance = corrected.value, corrected.variance + blots.missed
+        refused = ~measured & ((evidence.count == 0) | too_wide(~measured, coding.dictionary.patch_shape) | (not fill))
         holes, again = ~known & ~refused, corrected.noisy & second_pass
         if (holes | again).any():
             shown = np.where(again, np.nan, value)
             filled, doubt = filler().fill(fill_holes(shown, coding, threads, refused, part.window))
             value, variance = np.where(holes | again, filled, value), np.where(holes, doubt, variance)
-        return value, variance, origins(known, corrected.noisy, refused)
+        return value, variance, origins(measured, corrected.noisy | blot, refused)
 
     return restored
