@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +41,8 @@ FEW = 12
 ROUNDS = 32
 GAUSSIAN = 0.262
 """That quantile, in the flattest fifth of the blocks, for Gaussian noise of deviation one."""
+CLEARLY = 1.1
+"""By what smoothing must take more than the noise amounts to for some of it to be called texture."""
 AGAIN = 0.3
 """What is left of the deviation after coding once."""
 
@@ -150,43 +153,108 @@ def _cut(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class Coded:
+    """What the codes make of a map with noise at every pixel."""
+
+    depth: DepthMap
+    smooth: DepthMap
+    spread: Floats
+    """The variance of the patches about it."""
+    deviation: DepthMap
+    """Of the noise."""
+
+    @property
+    def disagreement(self) -> Floats:
+        """Of the patches, in variances of the noise."""
+        return self.spread / np.square(self.deviation)
+
+    @property
+    def taken(self) -> Floats:
+        """By smoothing, in deviations of the noise; NaN where nothing was measured."""
+        return (self.depth - self.smooth) / self.deviation
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """How much to take of what smoothing would take, by the disagreement of the patches: the rest is texture.
+
+    Squared error is least with the mean of noise times taken over that of taken squared. The latter is the map's; the
+    former its rehearsal's, where the noise is known.
+    """
+
+    gain: Levels
+    taken: Levels
+
+    @classmethod
+    def of(cls, rehearsal: Sequence[tuple[Coded, Coded]]) -> Share:
+        """Of parts of the map, and of the same with known noise on what was smoothed."""
+        gain = (
+            (again.disagreement, again.taken * (again.depth - once.smooth) / again.deviation)
+            for once, again in rehearsal
+        )
+        return cls(_levels(gain), _levels((once.disagreement, np.square(once.taken)) for once, _ in rehearsal))
+
+    def __call__(self, coded: Coded) -> Floats:
+        told = coded.disagreement
+        return np.clip(self.gain(told) / np.maximum(self.taken(told), np.finfo(np.float64).tiny), 0, 1)
+
+
+@dataclass(frozen=True, eq=False)
 class Smoother:
     """Smooths what a window shows of a map with noise at every pixel."""
 
     level: NoiseLevel
     coding: Coding
-    share: float = 1.0
-    """Of what smoothing would take: where it would take more than the noise amounts to, the rest is texture."""
+    share: Share | None = None
     variance: Levels | None = None
     """The squared error, by the disagreement of the patches."""
 
     def __call__(self, depth: DepthMap, window: Window, threads: int) -> tuple[Floats, Floats]:
-        """The coded value of each pixel, coded again as what is left is small, and its variance."""
+        """The value of each pixel and its variance."""
+        coded = self.code(depth, window, threads)
+        return self._blended(coded), coded.spread if self.variance is None else self.variance(coded.spread)
+
+    def code(self, depth: DepthMap, window: Window, threads: int) -> Coded:
+        """Code a map, and the result again, as what is left is small."""
         coding = replace(self.coding, noise=Stationary(1.0), sparsity=SPARSITY, max_rounds=ROUNDS, refit=True)
         local = self.level.about(depth)
-        disagreement: Floats = np.zeros(depth.shape)
+        spread: Floats = np.zeros(depth.shape)
         smooth = depth
         for part in (1, AGAIN):
             votes = vote(smooth, coding, units=part * local, window=window, threads=threads)
-            disagreement = disagreement + votes.spread
+            spread = spread + votes.spread
             smooth = votes.mean.astype(np.float32)
-        value = np.where(np.isfinite(depth), depth - self.share * (depth - smooth), smooth)
-        return value, disagreement if self.variance is None else self.variance(disagreement)
+        return Coded(depth, smooth, spread, local)
 
     def rehearsed(self, parts: DepthMap, threads: int) -> Smoother:
         """Learn from parts of the map, without outliers: smooth, put the noise back, smooth again, see how it errs."""
         window = Window.on_all((parts.shape[1], parts.shape[2]))
-        smooth = np.stack(list(in_order(lambda part: self(part, window, 1)[0], parts, threads)))
-        deviation = np.stack([self.level.about(part) for part in parts])
-        known = np.isfinite(parts)
-        taken, noise = (float(np.square(values[known]).sum()) for values in (parts - smooth, deviation))
-        careful = replace(self, share=min(1.0, noise / max(taken, np.finfo(np.float64).tiny)))
 
-        def errors(index: int) -> tuple[Vector, Vector]:
-            noise = deviation[index] * np.random.default_rng(index).standard_normal(window.whole)
-            again, told = careful((smooth[index] + noise).astype(np.float32), window, 1)
-            known = np.isfinite(again)
-            return told[known], np.square(again - smooth[index])[known]
+        def rehearse(index: int) -> tuple[Coded, Coded]:
+            once = self.code(parts[index], window, 1)
+            noise = once.deviation * np.random.default_rng(index).standard_normal(window.whole)
+            return once, self.code((once.smooth + noise).astype(np.float32), window, 1)
 
-        told, error = map(np.concatenate, zip(*in_order(errors, range(len(parts)), threads), strict=True))
-        return replace(careful, variance=Levels.of_means(told, error))
+        coded = list(in_order(rehearse, range(len(parts)), threads))
+        careful = replace(self, share=Share.of(coded)) if _takes_texture([once for once, _ in coded]) else self
+        error = ((again.spread, np.square(careful._blended(again) - once.smooth)) for once, again in coded)
+        return replace(careful, variance=_levels(error))
+
+    def _blended(self, coded: Coded) -> Floats:
+        """Smooth where nothing was measured, and elsewhere as far as what is taken is noise."""
+        share = 1.0 if self.share is None else self.share(coded)
+        return np.where(np.isfinite(coded.depth), coded.depth - share * (coded.depth - coded.smooth), coded.smooth)
+
+
+def _takes_texture(parts: Sequence[Coded]) -> bool:
+    """Whether smoothing takes clearly more than the noise amounts to."""
+    taken = sum(np.nansum(np.square(part.depth - part.smooth)) for part in parts)
+    noise = sum(np.square(part.deviation)[np.isfinite(part.depth)].sum() for part in parts)
+    return bool(taken > CLEARLY * noise)
+
+
+def _levels(parts: Iterable[tuple[Floats, Floats]]) -> Levels:
+    """What is taught by some parts of the map, by what is told, where something is taught."""
+    known = [(told[np.isfinite(taught)], taught[np.isfinite(taught)]) for told, taught in parts]
+    told, taught = map(np.concatenate, zip(*known, strict=True))
+    return Levels.of_means(told, taught)
