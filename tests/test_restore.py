@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -127,6 +129,31 @@ def test_the_law_of_noise_is_found(share, size):
     assert found == pytest.approx(size, rel=0.3)
 
 
+def test_much_noise_is_no_smaller_than_it_is():
+    """Noise that is added to noise is larger than what was added: taken for it, the law would be of smaller noise."""
+    clean = stairs()
+    told = []
+    for seed, size in product(range(4), (0.5, 1.0, 2.0)):
+        noisy = corrupted(clean, 0.2, np.random.default_rng(seed), size)
+        told.append(told_law(noisy)[1] / np.sqrt(2 * np.square((noisy - clean)[noisy != clean]).mean()))
+    assert 0.97 < np.mean(told) < 1.15
+
+
+def test_slivers_that_the_border_cuts_off_are_kept():
+    clean = stairs()
+    clean[0, 20] = clean[0, 33] = clean[0, 34] = clean.max()
+    assert_allclose(denoise(clean).depth, clean, atol=1e-3 * clean.std())
+
+
+def test_noise_at_the_border_is_found_where_nothing_is_cut_off():
+    clean = stairs()
+    noisy = corrupted(clean, 0.05, np.random.default_rng(3))
+    edge = np.ones(clean.shape, bool)
+    edge[1:-1, 1:-1] = False
+    before, after = (np.square(depth - clean)[edge].mean() for depth in (noisy, denoise(noisy).depth))
+    assert after < 0.1 * before
+
+
 def test_texture_in_a_part_of_a_map_is_no_noise():
     clean = stairs()
     clean[:50, :50] += 0.3 * np.random.default_rng(2).standard_normal((50, 50)).astype(np.float32)
@@ -209,14 +236,14 @@ def told_of_few() -> variance_known.Told:
 
 def test_pixels_that_nothing_speaks_against_have_lost_what_was_taken():
     zero, taken = np.zeros(50), np.random.default_rng(9).standard_normal(50)
-    evidence = Evidence(zero, zero + 1e-4, zero, zero, zero + 0.01, zero + 9)
+    evidence = Evidence(zero, zero + 1e-4, zero, zero, zero + 0.01, zero + 9, zero > 0)
     assert_allclose(variance_known.expected_error(told_of_few(), evidence, taken, zero > 0), np.square(taken))
 
 
 def test_noise_that_is_seen_and_kept_is_no_secret():
     """As of a single outlier, of which no law can be told, or where nothing is to be corrected."""
     zero = np.zeros(1)
-    evidence = Evidence(zero, zero + 1e-4, zero + 3, zero + 500, zero + 0.01, zero + 9)
+    evidence = Evidence(zero, zero + 1e-4, zero + 3, zero + 500, zero + 0.01, zero + 9, zero > 0)
     assert variance_known.expected_error(told_of_few(), evidence, zero, zero > 0)[0] > 5
     depth = plane()
     depth[20, 20] += 30

@@ -64,8 +64,9 @@ def arms() -> list[Arm]:
         Arm("noise of one size", calibrated, {"estimate": _of_one_size}),
         Arm("the law from the whole map", law, {"PARTS": (1.0,)}),
         Arm("smooth and rough pixels weighed alike", weighing, {"SMOOTH": 1.0}),
+        Arm("pixels on a rim like all others", evidence, {"RIM": 0.0}),
         Arm("one look", calibrated, {"look_again": lambda _, evidence, *__: evidence}),
-        Arm("no eagerness", weighing, {"EAGERNESS": 1.0}),
+        Arm("no eagerness", weighing, {"EAGERNESS": (1.0, 1.0, 1.0)}),
         Arm("patches 5 apart (`fast`)", wishes={"quality": "fast"}),
         Arm("the paper's dictionary (Φ1, 16x16)", wishes={"dictionary": "phi1"}),
     ]
@@ -90,7 +91,7 @@ def _fixed(*_: Any) -> weighing.Weighing:
     mixture = np.zeros(len(weighing.THRESHOLDS))
     mixture[FIXED] = 1
     kind = weighing.Kind(mixture)
-    return weighing.Weighing(kind, kind, np.inf, np.inf)
+    return weighing.Weighing((kind, kind, kind), np.inf, np.inf)
 
 
 def _of_one_size(*told: Any) -> law.Law:

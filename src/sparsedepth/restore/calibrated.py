@@ -10,7 +10,8 @@
    The first one, with noise of many sizes, tells how much noise there is and how large it is (`law`); the second one
    has noise of that size.
 4. **Weigh.** Of all mixtures of thresholds on the score, take the one whose squared error, estimated without bias from
-   the map and its rehearsal, is least: for smooth pixels and for rough ones. No parameter is left to turn.
+   the map and its rehearsal, is least: for smooth pixels, for rough ones and for those beside a border or a hole, where
+   slivers of things look like noise. No parameter is left to turn.
 5. **Blend** the measured value and the coded one by that weight.
 6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, in the rehearsal too, and
    suspects are scored, weighed and blended anew; where there is much noise, once more.

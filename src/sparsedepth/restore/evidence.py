@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter
+from scipy.ndimage import median_filter, uniform_filter
 
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.votes import Coding, vote
@@ -23,6 +23,8 @@ REACH = 2
 """How far away neighbours are looked for, in pixels."""
 SURROUNDINGS = np.outer([1, 0, 1, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0, 1])
 """The pixels about one, itself not among them, in which texture is measured: more are slower and tell no more."""
+RIM = 0.7
+"""The share of the square of nine about a pixel that is known, below which the pixel is on a rim."""
 SUSPECT = 1.0
 """The score beyond which a pixel is looked at again."""
 AGAIN, ROUNDS_AGAIN, CORE = 1.1, 16, 0.4
@@ -45,6 +47,8 @@ class Evidence:
     """How large residuals usually are about the pixel."""
     count: Floats
     """The votes; 0 = no patch knows anything."""
+    rim: NDArray[np.bool_]
+    """Whether a third or more of the square about the pixel is a hole, or beyond the border of the map."""
 
     def at(self, where: NDArray[np.bool_ | np.intp]) -> Evidence:
         """What is said of some pixels: those of a mask, or of numbers."""
@@ -59,7 +63,8 @@ def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence
     sizes = np.abs(residual).astype(np.float32)
     texture = median_filter(sizes, footprint=SURROUNDINGS, mode="reflect", axes=(-2, -1))
     score = _score(part, quantum, residual, votes.spread)
-    return Evidence(votes.mean, votes.spread, residual, score, texture, votes.count)
+    about = uniform_filter(np.isfinite(part.depth).astype(np.float32), 3, mode="constant", axes=(-2, -1))
+    return Evidence(votes.mean, votes.spread, residual, score, texture, votes.count, about < RIM)
 
 
 def look_again(

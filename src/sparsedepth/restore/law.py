@@ -4,12 +4,13 @@ Noise of many sizes was added to some pixels. Counting them anew, each by how of
 shows the scores of that law's noise. A law must not foretell more pixels of high score than the map has, and those it
 foretells must be as large as the map's. This bounds the share of noisy pixels from above, tightly where no other
 pixels score so high. Noise may fall anywhere, texture does not: where the smoothest part of a map has clearly fewer
-such pixels than the whole foretells, the smooth part is right.
+such pixels than the whole foretells, or clearly smaller ones, the smooth part is right. Slivers of what a border or a
+hole cuts off look like noise, so pixels on a rim are not asked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ PARTS = (1.0, 0.5, 0.25)
 """The shares of a map, its smoothest pixels, in which the law is sought."""
 SURE = 2.5
 """Deviations of a count by which the smooth part has to differ."""
+SCATTER, CLEARLY = 0.7, 0.3
+"""The deviation of the logarithm of noise that is found, and by how much it has to be smaller: two of the `SIZES`."""
 TOP, STEPS = 0.5, 60
 """Scores are counted beyond low quantiles of the noise, up to this one: few pixels count badly."""
 FEW = 5
@@ -65,7 +68,10 @@ def density(magnitudes: Floats, size: float) -> Floats:
 
 
 def estimate(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal, rehearsed: Evidence) -> Law:
-    """The law of the noise, from a rehearsal with noise of many sizes."""
+    """The law of the noise, from a rehearsal with noise of many sizes; if most pixels are on no rim, these tell it."""
+    inside = known & ~evidence.rim
+    if 2 * inside.sum() > known.sum():
+        known, rehearsal = inside, replace(rehearsal, noise=np.where(rehearsed.rim, 0, rehearsal.noise))
     added = rehearsal.noise != 0
     if not added.any() or not known.any():
         return Law(0.0, 1.0, np.inf)
@@ -77,7 +83,10 @@ def estimate(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal,
     for part in PARTS[1:]:
         smoother = _counted(evidence, known, rehearsal, rehearsed, weights, part)
         foretold = known.sum() * best.law.share * (best.weight @ smoother.beyond)
-        if smoother.found < foretold - SURE * np.sqrt(foretold) - 1:
+        fewer = smoother.found < foretold - SURE * np.sqrt(foretold) - 1
+        luck = SURE * SCATTER / np.sqrt(max(smoother.found, 1))
+        smaller = np.log(best.law.size / smoother.law.size) > max(luck, CLEARLY)
+        if fewer or smaller:
             best = smoother
     return best.law
 
@@ -103,17 +112,19 @@ def _counted(
     sizes_from = np.append(np.cumsum(size[::-1])[::-1], 0)
     # Noise makes its own surroundings rougher, so all that was added counts, also what is no longer in the smooth part;
     # but tiles may by chance have more or less of it than the map.
-    sampled = np.isfinite(rehearsal.truth)
+    sampled = rehearsal.sample(known)
     luck = (smooth.sum() / known.sum()) / max((rehearsal.sample(evidence.texture) <= limit)[sampled].mean(), 1e-9)
     their_score = np.where(rehearsed.texture <= limit, rehearsed.score, -1)[added]
+    score_before = rehearsal.sample(evidence.score)[added]
     their_size = np.log(np.maximum(np.abs(rehearsed.residual[added]), 1e-6))
     best, least = None, np.inf
     for weight, size_of_law in zip(weights, SIZES, strict=True):
         share, beyond = _share(score, known.sum(), their_score, weight * luck)
         theirs = their_score > beyond
         first = int(np.searchsorted(score, beyond, side="right"))
-        count, mass = len(score) - first, weight[theirs].sum()
-        larger = sizes_from[first] / count - (weight @ (theirs * their_size)) / mass if count and mass > 0 else 0.0
+        alone = weight * (theirs & (score_before <= beyond))  # noise on top of noise is larger than what was added
+        count, mass = len(score) - first, alone.sum()
+        larger = sizes_from[first] / count - (alone @ their_size) / mass if count and mass > 0 else 0.0
         misfit = (count * abs(larger) + FEW * abs(np.log(size_of_law))) / (count + FEW)
         if misfit < least:
             best = _Count(Law(share, float(size_of_law), beyond), weight, luck * theirs, count)

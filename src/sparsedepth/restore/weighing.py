@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,9 @@ from sparsedepth.vocabulary import Floats, Vector
 THRESHOLDS = np.geomspace(0.1, 1e5, 24)
 IRRELEVANT = 0.02
 """A score so small that hardly anything is taken, whatever the mixture."""
-EAGERNESS = 1.5
-"""By how much noise counts for more than was found: what tells it comes from few pixels, and missing it costs most."""
+EAGERNESS = (1.5, 1.5, 2.5)
+"""By how much noise counts for more than was found, on each kind of pixels: what tells it comes from few pixels, fewest
+on a rim, and missing it costs most."""
 FEW = 30
 """Pixels that are too few: of the rehearsal, to weigh a kind of pixels; of the map, to follow a law."""
 LEAST_COUNT = 1.9
@@ -27,7 +29,7 @@ SMOOTH = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """What was learned of the smooth pixels, or of the rough ones."""
+    """What was learned of pixels of one kind."""
 
     mixture: Vector
     """Of thresholds on the score."""
@@ -42,10 +44,10 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """The weight of the coded value as a function of the score, for smooth pixels and for rough ones."""
+    """The weight of the coded value as a function of the score, for each kind of pixels."""
 
-    smooth: Kind
-    rough: Kind
+    kinds: tuple[Kind, ...]
+    """Smooth pixels, rough ones, and those on a rim."""
     limit: float
     """Of the texture, up to which a pixel of the map is smooth."""
     rehearsed_limit: float
@@ -53,15 +55,17 @@ class Weighing:
 
     @property
     def takes_anything(self) -> bool:
-        return bool(self.smooth.mixture.any() or self.rough.mixture.any())
+        return any(kind.mixture.any() for kind in self.kinds)
 
     def weight(self, evidence: Evidence, *, rehearsed: bool = False) -> Floats:
         """What to take of the coded value at each pixel, of the map or of its rehearsal."""
-        smooth = self.is_smooth(evidence, rehearsed=rehearsed)
-        return np.where(smooth, self.smooth.weight(evidence.score), self.rough.weight(evidence.score))
+        which = which_kind(evidence, self.rehearsed_limit if rehearsed else self.limit)
+        return np.choose(which, [kind.weight(evidence.score) for kind in self.kinds])
 
-    def is_smooth(self, evidence: Evidence, *, rehearsed: bool = False) -> NDArray[np.bool_]:
-        return evidence.texture <= (self.rehearsed_limit if rehearsed else self.limit)
+
+def which_kind(evidence: Evidence, limit: float) -> NDArray[np.integer[Any]]:
+    """0 = smooth, 1 = rough, 2 = on a rim, where things are cut off and slivers of them look like noise."""
+    return np.where(evidence.rim, 2, evidence.texture > limit)
 
 
 def weigh(
@@ -78,16 +82,17 @@ def weigh(
     added = rehearsal.noise != 0
     correct = correct and law.share * known.sum() >= LEAST_COUNT
 
-    def kind(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> Kind:
+    def kind(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], eagerness: float) -> Kind:
         theirs = added & theirs if (added & theirs).sum() >= FEW else added
         if not correct or not theirs.any() or not (known & ours).any():
             return Kind(np.zeros(len(THRESHOLDS)))
         of_map, of_rehearsal, noise = evidence.at(known & ours), rehearsed.at(theirs), rehearsal.noise[theirs]
-        share = EAGERNESS * law.share * _unforeseen(of_map, of_rehearsal, noise, law)
+        share = eagerness * law.share * _unforeseen(of_map, of_rehearsal, noise, law)
         return Kind(_mixture(of_map, of_rehearsal, noise, share))
 
-    smooth, theirs = evidence.texture <= limit, rehearsed.texture <= rehearsed_limit
-    return Weighing(kind(smooth, theirs), kind(~smooth, ~theirs), limit, rehearsed_limit)
+    ours, theirs = which_kind(evidence, limit), which_kind(rehearsed, rehearsed_limit)
+    kinds = (kind(ours == which, theirs == which, eager) for which, eager in enumerate(EAGERNESS))
+    return Weighing(tuple(kinds), limit, rehearsed_limit)
 
 
 def _unforeseen(of_map: Evidence, of_rehearsal: Evidence, noise: Vector, law: Law) -> float:
