@@ -52,8 +52,8 @@ class Evidence:
 
     def at(self, where: NDArray[np.bool_ | np.intp]) -> Evidence:
         """What is said of some pixels: those of a mask, or of numbers."""
-        values = (getattr(self, part.name) for part in fields(self))
-        return Evidence(*(each.ravel()[where.ravel()] for each in values))
+        numbers = np.flatnonzero(where) if where.dtype == bool else where
+        return Evidence(*(getattr(self, part.name).ravel()[numbers] for part in fields(self)))
 
 
 def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence:

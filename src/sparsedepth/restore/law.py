@@ -107,9 +107,9 @@ def _counted(
     added = rehearsal.noise != 0
     limit = smooth_limit(evidence.texture[known], part)
     smooth = known & (evidence.texture <= limit)
-    order = np.argsort(evidence.score[smooth])
-    score, size = evidence.score[smooth][order], np.log(np.maximum(np.abs(evidence.residual[smooth][order]), 1e-6))
-    sizes_from = np.append(np.cumsum(size[::-1])[::-1], 0)
+    score = evidence.score[smooth].astype(np.float32)
+    size = np.log(np.maximum(np.abs(evidence.residual[smooth]), 1e-6))
+    rising = np.sort(score)
     # Noise makes its own surroundings rougher, so all that was added counts, also what is no longer in the smooth part;
     # but tiles may by chance have more or less of it than the map.
     sampled = rehearsal.sample(known)
@@ -119,12 +119,11 @@ def _counted(
     their_size = np.log(np.maximum(np.abs(rehearsed.residual[added]), 1e-6))
     best, least = None, np.inf
     for weight, size_of_law in zip(weights, SIZES, strict=True):
-        share, beyond = _share(score, known.sum(), their_score, weight * luck)
-        theirs = their_score > beyond
-        first = int(np.searchsorted(score, beyond, side="right"))
+        share, beyond = _share(rising, known.sum(), their_score, weight * luck)
+        theirs, ours = their_score > beyond, score > beyond
         alone = weight * (theirs & (score_before <= beyond))  # noise on top of noise is larger than what was added
-        count, mass = len(score) - first, alone.sum()
-        larger = sizes_from[first] / count - (alone @ their_size) / mass if count and mass > 0 else 0.0
+        count, mass = int(ours.sum()), alone.sum()
+        larger = size[ours].mean() - (alone @ their_size) / mass if count and mass > 0 else 0.0
         misfit = (count * abs(larger) + FEW * abs(np.log(size_of_law))) / (count + FEW)
         if misfit < least:
             best = _Count(Law(share, float(size_of_law), beyond), weight, luck * theirs, count)

@@ -24,9 +24,9 @@ from sparsedepth.restore.law import Law
 from sparsedepth.restore.rehearsal import Levels
 from sparsedepth.vocabulary import Floats, Vector
 
-KEPT = np.array([2.327, 0.258, 0.521, 0.463, 0.186, 0.817, -0.769, -0.627])
-CORRECTED = np.array([16.159, 4.675, 0.734, 0.458, -0.102, 0.031, -0.492, 0.501])
-CLEAN = np.array([-0.138, -1.168, -0.753])
+KEPT = np.array([1.637, 0.14, 0.525, 0.291, 0.138, 0.892, -1.253, -0.599, -0.39])
+CORRECTED = np.array([13.672, 3.412, 0.839, 0.225, -0.02, 0.01, -0.699, 0.387, 2.269])
+CLEAN = np.array([-0.323, -1.11, -0.83])
 """The weights of `signs_of_kept`, of `signs_of_corrected` and of `signs_of_clean`."""
 SHARED = {"kept": 1.0, "corrected": 0.1}
 """The squared error, in variances of the map, that pixels of one promised variance are expected to have together."""
@@ -158,14 +158,15 @@ def clearly_left(told: Told, evidence: Evidence, taken: Floats) -> Floats:
 def signs_of_kept(told: Told, evidence: Evidence) -> list[Floats | float]:
     """What tells the error of a noisy pixel that was kept, and how likely it is to be noisy."""
     odds, level = _odds(told, evidence), float(told.quantised)
-    return [1.0, _texture(evidence), _spread(evidence), _share(told), _log(told.kept, 1e-5), odds, level, level * odds]
+    of_map = [_share(told), _log(told.kept, 1e-5)]
+    return [1.0, _texture(evidence), _spread(evidence), *of_map, odds, level, level * odds, _rim(evidence)]
 
 
 def signs_of_corrected(told: Told, evidence: Evidence) -> list[Floats | float]:
     """What tells the error of a noisy pixel that was corrected."""
     texture, spread = _texture(evidence), _spread(evidence)
     squares = [texture * texture, texture * spread, spread * spread]
-    return [1.0, texture, spread, *squares, _share(told), _log(told.corrected, 1e-5)]
+    return [1.0, texture, spread, *squares, _share(told), _log(told.corrected, 1e-5), _rim(evidence)]
 
 
 def signs_of_clean(told: Told, evidence: Evidence) -> list[Floats | float]:
@@ -187,6 +188,10 @@ def _texture(evidence: Evidence) -> Floats:
 
 def _spread(evidence: Evidence) -> Floats:
     return _log(evidence.spread, 1e-6)
+
+
+def _rim(evidence: Evidence) -> Floats:
+    return evidence.rim.astype(np.float64)
 
 
 def _share(told: Told) -> Floats:

@@ -60,7 +60,10 @@ class Weighing:
     def weight(self, evidence: Evidence, *, rehearsed: bool = False) -> Floats:
         """What to take of the coded value at each pixel, of the map or of its rehearsal."""
         which = which_kind(evidence, self.rehearsed_limit if rehearsed else self.limit)
-        return np.choose(which, [kind.weight(evidence.score) for kind in self.kinds])
+        weight = np.empty(evidence.score.shape)
+        for number, kind in enumerate(self.kinds):
+            weight[which == number] = kind.weight(evidence.score[which == number])
+        return weight
 
 
 def which_kind(evidence: Evidence, limit: float) -> NDArray[np.integer[Any]]:
