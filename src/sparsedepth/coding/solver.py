@@ -348,7 +348,7 @@ class EnergyAtRest:
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
         self.never = tolerance == 0
-        """Nothing rests before the rounds are over: only the last two looks matter."""
+        """Nothing rests before the rounds are over: only the last look matters."""
 
     def __call__(self, block: Block, lowest: Vector, now: Vector) -> NDArray[np.bool_]:
         quiet = np.abs(lowest - now) <= self.tolerance * lowest
@@ -386,7 +386,7 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
             block.tighten()
         block.advance(CHECK_EVERY)
         done_rounds += CHECK_EVERY
-        if at_rest.never and done_rounds + CHECK_EVERY < max_rounds:
+        if at_rest.never and done_rounds < max_rounds:
             continue
         now = block.energy()
         better = np.flatnonzero(now < lowest[active])

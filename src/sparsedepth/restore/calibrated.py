@@ -166,8 +166,11 @@ def _detector(
     weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     sight = Sight(coding, quantum)
     for _ in range(0 if everywhere or not weighing.takes_anything else 1 + (law.share > MUCH)):
+        before = seen, rehearsed
         seen = sight.again(sample, seen, weighing, threads)
         rehearsed = sight.again(rehearsal.shown, rehearsed, weighing, threads, rehearsed=True)
+        if before == (seen, rehearsed):
+            break
         sight = replace(sight, weighings=(*sight.weighings, weighing))
         weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     weight, theirs = _weight(weighing, sample, seen), _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)

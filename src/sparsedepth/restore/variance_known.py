@@ -151,8 +151,9 @@ def expected_error(told: Told, evidence: Evidence, taken: Floats, noisy: NDArray
 
 def clearly_left(told: Told, evidence: Evidence, taken: Floats) -> Floats:
     """What is left of noise that was seen and kept nevertheless; 0 where none was seen."""
-    left = told.chance(evidence.score) * np.square(evidence.residual - taken)
-    return np.where(evidence.score > told.limit, left, 0)
+    left, seen = np.zeros(evidence.score.shape), evidence.score > told.limit
+    left[seen] = told.chance(evidence.score[seen]) * np.square(evidence.residual - taken)[seen]
+    return left
 
 
 def signs_of_kept(told: Told, evidence: Evidence) -> list[Floats | float]:
