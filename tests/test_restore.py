@@ -387,6 +387,7 @@ def test_smoothing_takes_no_more_than_the_noise_amounts_to():
     taken = np.square(texture - np.stack([learned(part, window, 1)[0] for part in texture])).sum()
     noise = np.square([smoother.level.about(part) for part in texture]).sum()
     assert learned.share is not None
+    assert learned.share(learned.code(texture[0], window, 1)).max() < 1
     assert taken <= noise
 
 

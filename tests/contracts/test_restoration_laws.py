@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.ndimage import maximum_filter, minimum_filter
 
 from sparsedepth import Dictionary, InputError, Origin, Restoration, believe, denoise, inpaint
 from sparsedepth.patches import SYMMETRIES, turned
@@ -194,10 +195,11 @@ def test_the_second_pass_takes_noisy_pixels_for_holes(method):
     once, twice = (restore(noisy, method, quality="best", second_pass=wish) for wish in (False, True))
     corrected = once.origin == Origin.CORRECTED
     assert_array_equal(once.origin, twice.origin)
-    errors = [np.square(r.depth - clean)[corrected].mean() for r in (once, twice)]
-    # the default method codes noisy pixels again by itself: filling them is good, but no better; it also corrects those
-    # at the step, which may come to lie on the wrong side
-    assert errors[1] < (errors[0] if method == "paper" else 0.02)
+    # a pixel at the step may come to lie on the wrong side of it
+    level = corrected & (maximum_filter(clean, 3) - minimum_filter(clean, 3) < 0.5)
+    errors = [np.square(r.depth - clean)[level].mean() for r in (once, twice)]
+    # the default method codes noisy pixels again by itself: filling them is good, but no better
+    assert errors[1] < (errors[0] if method == "paper" else 1e-3)
     assert not np.array_equal(once.depth[corrected], twice.depth[corrected])
 
 

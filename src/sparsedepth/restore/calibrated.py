@@ -169,8 +169,8 @@ def _detector(
         before = seen, rehearsed
         seen = sight.again(sample, seen, weighing, threads)
         rehearsed = sight.again(rehearsal.shown, rehearsed, weighing, threads, rehearsed=True)
-        if before == (seen, rehearsed):
-            break
+        if seen is before[0] and rehearsed is before[1]:
+            break  # there was no suspect, or patches that hardly overlap
         sight = replace(sight, weighings=(*sight.weighings, weighing))
         weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
     weight, theirs = _weight(weighing, sample, seen), _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
