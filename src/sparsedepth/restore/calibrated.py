@@ -17,7 +17,8 @@
    suspects are scored, weighed and blended anew; where there is much noise, once more.
 
 Outliers that keep together look like things to all of this, not like noise: `islands` tells such blots beforehand, if
-the map has them at all, and they are holes from then on.
+the map has them at all, and they are holes from then on. So do mixtures of near and far beside steps: `flying` returns
+them to a side beforehand, if the map has them.
 
 Then holes are filled (`filling`). What the rehearsal got wrong tells, with what was learned on other maps, the variance
 (`variance_known`, `variance_filled`).
@@ -41,6 +42,7 @@ from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
 from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, look_again, quantum_of
 from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
+from sparsedepth.restore.flying import Flying
 from sparsedepth.restore.islands import Blots
 from sparsedepth.restore.law import MANY_SIZES, Law, estimate
 from sparsedepth.restore.rehearsal import FEW_HOLES, Rehearsal, rehearse
@@ -242,6 +244,9 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     quantum = quantum_of(sample.depth)
     blots = Blots.of(sample.depth, quantum) if correct else Blots()
     sample, _ = blots.hidden(sample)
+    flying = Flying.of(sample.depth, quantum) if correct else Flying()
+    settled = flying.settled(sample)
+    sample = settled[0]
     first_look = gather(sample, coding, quantum, threads)
     detector, seen, rehearsal = _detector(sample, first_look, coding, quantum, correct, threads)
 
@@ -259,16 +264,17 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         measured = np.isfinite(part.depth)
         part, blot = blots.hidden(part)
+        part, flew, mixed = flying.settled(part) if work.huge else settled
         evidence = detector.sight(part, threads) if work.huge else seen
         known = np.isfinite(part.depth)
         corrected = detector.correct(part, evidence, threads) if work.huge else corrected_sample()
-        value, variance = corrected.value, corrected.variance + blots.missed
+        value, variance = corrected.value, np.maximum(corrected.variance, mixed) + blots.missed
         refused = ~measured & ((evidence.count == 0) | too_wide(~measured, coding.dictionary.patch_shape) | (not fill))
         holes, again = ~known & ~refused, corrected.noisy & second_pass
         if (holes | again).any():
             shown = np.where(again, np.nan, value)
             filled, doubt = filler().fill(fill_holes(shown, coding, threads, refused, part.window))
             value, variance = np.where(holes | again, filled, value), np.where(holes, doubt, variance)
-        return value, variance, origins(measured, corrected.noisy | blot, refused)
+        return value, variance, origins(measured, corrected.noisy | blot | flew, refused)
 
     return restored

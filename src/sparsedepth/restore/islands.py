@@ -70,10 +70,7 @@ class Blots:
     @classmethod
     def of(cls, depth: DepthMap, quantum: float) -> Blots:
         """Larger steps, amid texture, are looked at where small ones showed blots."""
-        between = np.abs(np.concatenate([np.diff(depth, axis=axis).ravel() for axis in (0, 1)]))
-        between = between[np.isfinite(between)]
-        usual = float(np.median(between)) if len(between) else 0.0
-        least = max(LEAST_STEP, STEPS * usual, QUANTA * quantum)
+        least = max(LEAST_STEP, STEPS * usual_step(depth), QUANTA * quantum)
         if not _on_both_sides(depth, least):
             return cls()
         larger = (times * least for times in LARGER)
@@ -107,6 +104,13 @@ class Blots:
             return part, blot
         variance = None if part.variance is None else np.where(blot, np.inf, part.variance).astype(np.float32)
         return replace(part, depth=np.where(blot, np.nan, part.depth).astype(part.depth.dtype), variance=variance), blot
+
+
+def usual_step(depth: DepthMap) -> float:
+    """The median step between neighbours; 0 where there are none."""
+    between = np.abs(np.concatenate([np.diff(depth, axis=axis).ravel() for axis in (0, 1)]))
+    between = between[np.isfinite(between)]
+    return float(np.median(between)) if len(between) else 0.0
 
 
 def _on_both_sides(depth: DepthMap, step: float) -> bool:

@@ -1,0 +1,222 @@
+"""Mixtures of near and far beside steps, and when a map has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.ndimage import binary_dilation, gaussian_filter, zoom
+
+from sparsedepth import Origin, denoise, inpaint
+from sparsedepth.baselines import DENOISERS
+from sparsedepth.data.crops import crops
+from sparsedepth.data.motorcycle import motorcycle_disparity
+from sparsedepth.data.simulated_scans import simulated_scans
+from sparsedepth.data.synthetic import (
+    beside_edges,
+    blotted,
+    corrupted,
+    quantised,
+    with_flying_pixels,
+    with_kinect_shadows,
+    with_missing,
+)
+from sparsedepth.metrics import psnr
+from sparsedepth.patches import SYMMETRIES, turned
+from sparsedepth.restore import door
+from sparsedepth.restore.door import Part
+from sparsedepth.restore.evidence import quantum_of
+from sparsedepth.restore.flying import Flying
+
+SOUGHT = Flying(step=0.25, alike=0.05)
+
+
+def scene(shape=(100, 100), seed=0):
+    """Slanted boards and a ball, one before the other, on a slanted wall."""
+    rng = np.random.default_rng(seed)
+    rows, columns = np.indices(shape)
+    depth = (rows + 2 * columns) / 400
+    for _ in range(6):
+        row, column = rng.integers(shape[0]), rng.integers(shape[1])
+        along = np.deg2rad(rng.uniform(0, 90))
+        right = (columns - column) * np.cos(along) + (rows - row) * np.sin(along)
+        down = (rows - row) * np.cos(along) - (columns - column) * np.sin(along)
+        board = (np.abs(right) < rng.uniform(8, 20)) & (np.abs(down) < rng.uniform(5, 14))
+        depth = np.where(board, rng.uniform(1, 4) + right * rng.uniform(-0.01, 0.01), depth)
+    ball = 15**2 - (rows - shape[0] // 2) ** 2 - (columns - shape[1] // 3) ** 2
+    return np.where(ball > 0, 5 + np.sqrt(np.maximum(ball, 0)) / 20, depth)
+
+
+def in_units(depth):
+    return ((depth - np.nanmedian(depth)) / np.nanstd(depth)).astype(np.float32)
+
+
+def flying_of(depth):
+    unit = in_units(depth)
+    return Flying.of(unit, quantum_of(unit))
+
+
+SCENES = [scene(seed=seed) for seed in range(3)]
+SHARES = [0.2, 0.5, 0.8]
+
+
+def flown(which, share):
+    return with_flying_pixels(SCENES[which], share, np.random.default_rng([which, int(10 * share)]))
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("which", range(3))
+def test_more_of_the_error_of_mixtures_is_removed_than_the_best_median_removes(which, share):
+    depth, noisy = SCENES[which], flown(which, share)
+    median = DENOISERS["median"]
+    best = max(psnr(median.restore(noisy, size), depth) for size in median.parameters(noisy))
+    assert psnr(denoise(noisy, quality="fast").depth, depth) > best
+
+
+def test_mixtures_return_to_a_side_or_are_in_doubt():
+    depth, noisy = SCENES[0], flown(0, 0.5)
+    result = denoise(noisy, quality="fast")
+    found = (result.origin == Origin.CORRECTED) & (noisy != depth)
+    assert found.sum() > 0.6 * (noisy != depth).sum()
+    between = found & (np.abs(result.depth - depth) > 0.1)
+    sure = found & ~between
+    assert sure.sum() > 2 * between.sum()
+    assert result.variance[between].mean() > 2 * result.variance[sure].mean()
+
+
+def test_pixels_away_from_steps_stay():
+    noisy = flown(1, 0.5)
+    result = denoise(noisy, quality="fast")
+    away = ~np.asarray(binary_dilation(beside_edges(noisy), np.ones((3, 3))), bool)
+    assert (result.origin[away] == Origin.MEASURED).all()
+    assert_allclose(result.depth[away], noisy[away], atol=1e-3)
+
+
+def test_known_pixels_err_as_foretold():
+    """Those that were corrected, and those beside steps that were missed."""
+    for origin in (Origin.CORRECTED, Origin.MEASURED):
+        error, foretold = 0.0, 0.0
+        for which, share in np.ndindex(3, 3):
+            result = denoise(flown(which, SHARES[share]), quality="fast")
+            ours = result.origin == origin
+            error += np.square(result.depth - SCENES[which])[ours].sum() / SCENES[which].var()
+            foretold += result.variance[ours].sum() / SCENES[which].var()
+        assert 0.4 < error / foretold < 2.5
+
+
+def thin_things(depth):
+    """Wires of a pixel or two before the wall, at all depths."""
+    wires = depth.copy()
+    for which, column in enumerate(range(5, 95, 6)):
+        wires[5:95, column : column + 1 + which % 2] = 0.5 + which / 4
+    return wires
+
+
+def ramps(depth):
+    """Steps that take four pixels."""
+    return gaussian_filter(np.repeat(np.repeat(depth[::3, ::3], 3, axis=0), 3, axis=1), 1.5)
+
+
+def few_mixtures(depth):
+    rng = np.random.default_rng(0)
+    noisy = with_flying_pixels(depth, 1.0, rng)
+    return np.where(rng.random(depth.shape) < 0.005, noisy, depth)
+
+
+@pytest.mark.parametrize("depth", SCENES, ids=range(3))
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda depth: depth,
+        thin_things,
+        ramps,
+        few_mixtures,
+        lambda depth: gaussian_filter(depth, 0.7),
+        lambda depth: zoom(depth, 0.7, order=1),
+        lambda depth: zoom(depth, 1.5, order=1),
+        lambda depth: depth.reshape(50, 2, 50, 2).mean(axis=(1, 3)),
+    ],
+    ids=["sharp", "wires", "ramps", "few", "blurred", "smaller", "larger", "pooled"],
+)
+def test_things_and_ramps_are_no_mixtures(depth, made):
+    assert flying_of(made(depth)) == Flying()
+
+
+CLEAN = [crop.depth for crop in crops(motorcycle_disparity(), 2, seed=4)] + simulated_scans(6) + SCENES
+
+
+@pytest.mark.parametrize("depth", CLEAN, ids=lambda depth: f"{np.nanstd(depth):.4g}")
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda depth, rng: depth,
+        lambda depth, rng: corrupted(depth, 0.2, rng),
+        lambda depth, rng: corrupted(depth, 0.05, rng, 0.5),
+        lambda depth, rng: corrupted(depth, 0.05, rng, 2.0),
+        lambda depth, rng: blotted(depth, 0.05, rng),
+        lambda depth, rng: depth + rng.normal(0, 0.1 * np.nanstd(depth), depth.shape),
+        lambda depth, rng: quantised(depth, 32),
+        lambda depth, rng: with_missing(depth, 0.2, rng),
+        lambda depth, rng: with_missing(depth, 0.5, rng),
+        lambda depth, rng: with_kinect_shadows(depth, 1, rng),
+    ],
+    ids=["clean", "impulses", "small", "large", "blots", "dense", "quantised", "fifth", "half", "shadows"],
+)
+def test_other_noise_and_holes_are_no_mixtures(depth, spoil):
+    assert flying_of(spoil(depth, np.random.default_rng(1))) == Flying()
+
+
+def test_mixtures_are_settled_however_the_map_is_turned():
+    noisy = with_missing(in_units(flown(2, 0.5)), 0.03, np.random.default_rng(1))
+    part, found, doubt = SOUGHT.settled(Part.of_all(noisy, None))
+    assert found.any()
+    for symmetry in range(SYMMETRIES):
+        again, found_again, doubt_again = SOUGHT.settled(Part.of_all(turned(noisy, symmetry), None))
+        assert_array_equal(found_again, turned(found.astype(int), symmetry))
+        assert_allclose(again.depth, turned(part.depth, symmetry), atol=1e-5)
+        assert_allclose(doubt_again, turned(doubt, symmetry), atol=1e-5)
+
+
+def test_a_map_without_mixtures_is_the_same_part():
+    part = Part.of_all(in_units(SCENES[0]), None)
+    settled, found, doubt = flying_of(SCENES[0]).settled(part)
+    assert settled is part
+    assert not found.any()
+    assert not doubt.any()
+
+
+def test_a_sensor_may_say_how_sure_it_is():
+    depth, noisy = SCENES[0], flown(0, 0.5)
+    result = denoise(noisy, variance=np.full(noisy.shape, 1e-4), quality="fast")
+    assert psnr(result.depth, depth) > psnr(noisy, depth) + 3
+
+
+def test_holes_are_filled_beside_mixtures():
+    depth = SCENES[0]
+    noisy = with_missing(flown(0, 0.5), 0.05, np.random.default_rng(2))
+    result = denoise(noisy, quality="fast")
+    assert_array_equal(result.origin == Origin.FILLED, np.isnan(noisy))
+    known = np.isfinite(noisy)
+    assert psnr(np.where(known, result.depth, depth), depth) > psnr(np.where(known, noisy, depth), depth) + 2
+
+
+def test_mixtures_stay_when_only_holes_are_to_be_filled():
+    noisy = flown(0, 0.5)
+    assert_allclose(inpaint(noisy, quality="fast").depth, noisy, atol=1e-5)
+
+
+def test_tiles_do_not_matter(monkeypatch):
+    noisy = with_flying_pixels(scene((150, 170)), 0.5, np.random.default_rng(4))
+    whole = denoise(noisy, quality="fast")
+    monkeypatch.setattr(door, "MOST_PIXELS", 1000)
+    monkeypatch.setattr(door, "TILE", 64)
+    tiles = denoise(noisy, quality="fast")
+    assert (whole.origin == Origin.CORRECTED).mean() > 0.01
+    assert_array_equal(tiles.origin, whole.origin)
+    assert_allclose(tiles.depth, whole.depth, atol=1e-3)
+
+
+@pytest.mark.parametrize("depth", [np.full((9, 9), np.nan), np.zeros((9, 9)), np.ones((1, 1)), np.zeros((1, 30))])
+def test_nothing_is_found_in_nothing(depth):
+    assert Flying.of(depth, 0.0) == Flying()
+    assert not SOUGHT.settled(Part.of_all(depth, None))[1].any()
