@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,11 +16,12 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted, range_deviation, with_range_noise
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import calibrated, dense, law, surfaces, variance_known, weighing
+from sparsedepth.restore import calibrated, dense, filling, law, surfaces, variance_known, weighing
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.evidence import SUSPECT, Evidence, gather, look_again
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
 from sparsedepth.restore.variance_filled import expected_error
+from sparsedepth.restore.votes import vote
 
 
 def plane(shape=(40, 50)):
@@ -353,6 +355,7 @@ def test_more_error_is_expected_deep_in_holes_at_steps_and_where_holes_keep_toge
     assert expected[14, 14] > expected[10, 10] > expected[30, 30]
     assert expected[14, 50] > 10 * expected[14, 14]
     assert expected.max() <= 4
+    assert_array_equal(expected[~unknown], 0)
 
 
 def test_filled_pixels_err_as_foretold():
@@ -364,6 +367,24 @@ def test_filled_pixels_err_as_foretold():
     filled = result.origin == Origin.FILLED
     assert filled.sum() > 3000
     assert 0.5 < np.square(result.depth - clean)[filled].mean() / result.variance[filled].mean() < 2
+
+
+def test_patches_that_hardly_overlap_leave_holes_to_the_surfaces():
+    depth = np.where(plane() > 8, 1.0, 0.0)
+    depth[np.random.default_rng(8).random(depth.shape) < 0.5] = np.nan
+    coded = {quality: filling.fill(depth, calibrated.coding(None, quality), 1) for quality in ("fast", "balanced")}
+    assert_array_equal(coded["fast"].coded, coded["fast"].folded)
+    assert (coded["balanced"].coded != coded["balanced"].folded).any()
+
+
+def test_calm_patches_need_fewer_iterations_and_others_get_all():
+    coding = calibrated.coding(None, "balanced")
+    thorough = replace(coding, calm_rounds=None)
+    wavy = np.sin(np.mgrid[:40, :48].sum(axis=0) / 6).astype(np.float32)
+    calm, other = 0.8 * calibrated.NOISE_FLOOR * wavy, 20 * calibrated.NOISE_FLOOR * wavy
+    assert_allclose(vote(calm, coding).mean, vote(calm, thorough).mean, atol=0.1 * calibrated.NOISE_FLOOR)
+    assert (vote(calm, coding).mean != vote(calm, thorough).mean).any()
+    assert_array_equal(vote(other, coding).mean, vote(other, thorough).mean)
 
 
 def test_a_second_look_changes_what_is_said_of_suspects_only():

@@ -216,7 +216,8 @@ class Smoother:
 
     def code(self, depth: DepthMap, window: Window, threads: int) -> Coded:
         """Code a map, and the result again, as what is left is small."""
-        coding = replace(self.coding, noise=Stationary(1.0), sparsity=SPARSITY, max_rounds=ROUNDS, refit=True)
+        noise = Stationary(1.0)
+        coding = replace(self.coding, noise=noise, sparsity=SPARSITY, max_rounds=ROUNDS, calm_rounds=None, refit=True)
         local = self.level.about(depth)
         spread: Floats = np.zeros(depth.shape)
         smooth = depth

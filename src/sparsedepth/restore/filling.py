@@ -3,7 +3,7 @@
 A hole gives a patch nothing to hold on to: with many holes its codes are those of very few pixels. The surface that
 bends least is a fair first guess everywhere, and one that is folded often a better one; the codes then sharpen it, with
 the guess counting as a measurement of small weight. How far to follow the folded surface, and then the codes, is
-learned from known pixels that were hidden.
+learned from known pixels that were hidden. Where patches hardly overlap, codes take more time than they are worth.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.restore.door import Window
-from sparsedepth.restore.evidence import RESOLUTION
+from sparsedepth.restore.evidence import CORE, RESOLUTION
 from sparsedepth.restore.surfaces import surfaces
 from sparsedepth.restore.votes import Coding, vote
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -67,11 +67,13 @@ def fill(
     known = np.isfinite(depth)
     smooth, folded = surfaces(depth, hopeless)
     folded = smooth + _heeded(folded - smooth)
-    if known.all() or not known.any() or coding.unit is None:
+    if known.all() or not known.any() or coding.unit is None or not coding.overlapping:
         return Filled(smooth, folded, folded, ~known)
     apart = min(coding.stride + 1, min(coding.dictionary.patch_shape) // 2)
     rounds = min(ROUNDS, coding.max_rounds)
-    quiet = replace(coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=rounds)
+    quiet = replace(
+        coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=rounds, core=CORE
+    )
     variance = np.where(known, MEASURED, coding.unit**2 * (1 / GUESS_WEIGHT - 1)).astype(np.float32)
     wanted = ~known if hopeless is None else ~known & ~hopeless
     votes = vote(folded.astype(np.float32), quiet, variance, only=wanted, window=window, threads=threads)

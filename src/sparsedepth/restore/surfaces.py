@@ -34,7 +34,7 @@ FOLDS = 4
 """How often the surface bends anew."""
 POWER, SMALL = 0.7, 0.02
 """The power of a bend that its energy grows with, beyond what is small, in deviations of the map."""
-MOST, TOLERANCE = 300, 1e-6
+MOST, TOLERANCE = 300, 1e-3
 MOST_ANEW, TOLERANCE_ANEW = 80, 2e-2
 """Steps of conjugate gradients, for the plate and each time it bends anew, and the share of the slope that may stay."""
 
@@ -85,7 +85,7 @@ class _Sheet:
         lengths, numbers, shares, rest = [], [], [], []
         for weight, pixels in BENDS:
             theirs = _seen_by(number, pixels)
-            touched = np.logical_or.reduce([each >= 0 for each in theirs])
+            touched = np.nonzero(np.maximum.reduce(theirs) >= 0)
             which = np.stack([each[touched] for each in theirs], axis=1)
             held = np.stack([each[touched] for each in _seen_by(values, pixels)], axis=1)
             share, free = np.sqrt(weight) * np.array(list(pixels.values()), np.float64), which >= 0

@@ -32,12 +32,15 @@ UNSEEN = 20
 
 
 def expected_error(answer: Floats, unknown: NDArray[np.bool_]) -> Floats:
-    """The squared error of the unknown pixels of a map of unit deviation that was filled with an answer."""
-    near, wide = (np.log(_varying(answer, side) + LEAST**2) for side in (NEAR, WIDE))
-    missing, widely = (uniform_filter(unknown.astype(np.float64), side, mode="nearest") for side in (MIDDLE, WIDE))
-    together, deep = np.maximum(missing - widely, 0), np.log(np.maximum(depth_in_holes(unknown), 1))
+    """The squared error of the unknown pixels of a map of unit deviation that was filled; 0 where a pixel is known."""
+    near, wide = (np.log(_varying(answer, side)[unknown] + LEAST**2) for side in (NEAR, WIDE))
+    share = unknown.astype(np.float32)
+    missing, widely = (uniform_filter(share, side, mode="nearest")[unknown] for side in (MIDDLE, WIDE))
+    together, deep = np.maximum(missing - widely, 0), np.log(np.maximum(depth_in_holes(unknown)[unknown], 1))
     logarithm = USUAL + DEEPER * deep + RISING_NEAR * near + RISING_WIDE * wide + TOGETHER * together
-    return np.exp(np.minimum(logarithm, np.log(MOST)))
+    expected = np.zeros(answer.shape)
+    expected[unknown] = np.exp(np.minimum(logarithm, np.log(MOST)))
+    return expected
 
 
 def own_factor(expected: Vector, error: Vector, few: bool) -> float:

@@ -102,7 +102,9 @@ class Doubt:
 
     def __call__(self, evidence: Evidence, taken: Floats, noisy: NDArray[np.bool_]) -> Floats:
         expected = expected_error(self.told, evidence, taken, noisy)
-        return np.where(noisy, self.corrected(expected), self.kept(expected))
+        doubt = self.kept(expected)
+        doubt[noisy] = self.corrected(expected[noisy])
+        return doubt
 
 
 def tell(law: Law, scores: Vector, noisy: Vector, left: Vector, found: NDArray[np.bool_], quantum: float) -> Told:

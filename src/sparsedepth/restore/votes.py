@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from sparsedepth.workers import in_order
 
 BAND = 2048
 """Patches coded at once by one thread."""
+CALM, LOUD = 1.5, 3.0
+"""The contrast, in noise floors, below which a patch is calm, and what a pixel adds to it at most."""
 IN_USE, MOST_IN_USE, RIDGE = 0.05, 24, 0.001
 """When codes are fitted again: those beyond a size, at most so many, with a little damping."""
 SOFTENING = 1e-3
@@ -40,6 +43,8 @@ class Coding:
     stride: int = 1
     tolerance: float = 2e-3
     max_rounds: int = 300
+    calm_rounds: int | None = None
+    """Iterations for calm patches, if they need fewer than the others."""
     unit: float | None = None
     """What patches are divided by, less their median; None = each by its own deviation, less its mean."""
     free_mean: bool = False
@@ -52,6 +57,11 @@ class Coding:
     """How much a pixel must count in a patch, of the most that one counts, for the patch to be coded for its sake."""
 
     @property
+    def overlapping(self) -> bool:
+        """Whether a pixel mostly lies in several patches."""
+        return 2 * self.stride <= min(self.dictionary.patch_shape)
+
+    @cached_property
     def atoms(self) -> Floats:
         atoms = self.dictionary.atoms
         if not self.free_mean:
@@ -61,7 +71,7 @@ class Coding:
         constant = np.full((1, atoms.shape[1]), atoms.shape[1] ** -0.5, atoms.dtype)
         return np.vstack([zero_mean / np.linalg.norm(zero_mean, axis=1, keepdims=True), constant]).astype(atoms.dtype)
 
-    @property
+    @cached_property
     def prices(self) -> float | Floats:
         """The sparsity of each of the `atoms`."""
         if not self.free_mean:
@@ -70,7 +80,7 @@ class Coding:
         prices[-1] = 0
         return prices
 
-    @property
+    @cached_property
     def weights(self) -> Floats:
         """How much each pixel of a patch counts."""
         along = [
@@ -206,12 +216,12 @@ def _tally(band: Band, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np
         unit = normalise(patches, SOFTENING, given) if coding.unit is None else _levelled(patches, coding.unit)
     scale = unit.scale[:, None]
     noise = coding.noise if given is None else coding.noise.plus(given / scale**2)
-    effort = {"tolerance": coding.tolerance, "max_rounds": coding.max_rounds}
     if of_noise:
+        effort = {"tolerance": coding.tolerance, "max_rounds": coding.max_rounds}
         code = infer(unit.patches, atoms, noise, coding.prices, **effort, threads=1)
         codes, inferred = code.codes, code.variance
     else:
-        codes, inferred = sparse_codes(unit.patches, atoms, noise, coding.prices, **effort), None
+        codes, inferred = _coded(unit.patches, share, noise, coding), None
     codes, counts = refitted(unit.patches, atoms, codes) if coding.refit else (codes, 1)
     value = (codes @ atoms) * scale + unit.centre[:, None]
     weight = (share / counts)[:, None] * coding.weights
@@ -229,6 +239,22 @@ def _tally(band: Band, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np
         tiles[voting] = term
         add_tiles(sums[index], tiles.reshape(len(tops), len(lefts), *shape), tops, lefts)
     return sums
+
+
+def _coded(patches: Floats, share: Vector, noise: NoiseModel, coding: Coding) -> Floats:
+    """The codes of patches, of which a share is known; those of calm ones come to rest sooner."""
+    if coding.calm_rounds is None:
+        kinds = [(np.ones(len(patches), bool), coding.max_rounds)]
+    else:
+        sizes = np.clip(np.nan_to_num(patches), -LOUD, LOUD)
+        calm = np.square(sizes).mean(axis=1) < CALM**2 * share
+        kinds = [(calm, min(coding.calm_rounds, coding.max_rounds)), (~calm, coding.max_rounds)]
+    codes = np.empty((len(patches), len(coding.atoms)), patches.dtype)
+    for mine, rounds in kinds:
+        codes[mine] = sparse_codes(
+            patches[mine], coding.atoms, noise.take(mine), coding.prices, tolerance=coding.tolerance, max_rounds=rounds
+        )
+    return codes
 
 
 def refitted(patches: Floats, atoms: Floats, codes: Floats) -> tuple[Floats, NDArray[np.intp]]:
