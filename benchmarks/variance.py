@@ -2,16 +2,20 @@
 
 Crops of Middlebury 2005 and 2006, of sensors' frames and simulated laser scans, with 1, 5, 10 and 20 % of impulses. The
 weights of corrected pixels make squared error / variance likeliest (a gamma law), those of kept pixels the total error
-of each map: single kept pixels err too rarely and too much. Held-out numbers are of scenes that were not learned from.
+of each map: single kept pixels err too rarely and too much. Maps are restored by networks that have not learned from
+them, which benchmarks/suspicion.py leaves. Held-out numbers are of scenes that were not learned from here, either.
 Needs SPARSEDEPTH_DATA; about ten minutes.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -24,10 +28,12 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.data.time_of_flight import mug
 from sparsedepth.metrics import calibration
-from sparsedepth.restore import calibrated, variance_known
+from sparsedepth.restore import calibrated, suspicion, variance_known
 from sparsedepth.restore.door import Work
-from sparsedepth.restore.evidence import Evidence, gather, quantum_of
+from sparsedepth.restore.evidence import gather, quantum_of
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
+from suspicion import FOLDS as NETWORKS
+from suspicion import fold_of
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 COUNTS = {"disparity": 2.0, "sensor": 0.5, "scan": 1.5}
@@ -45,9 +51,7 @@ class Pixels:
     signs: Floats
     """What tells their error."""
     lost: Vector
-    """Their squared error if they were clean."""
-    clear: Vector
-    """What is clearly left of noise, squared."""
+    """The squared error of kept pixels that their chance leaves open; that of corrected ones if they were clean."""
     squared: Vector
     """Their true error."""
 
@@ -86,31 +90,29 @@ def restored(kind: str, scene: str, truth: DepthMap, noisy_map: DepthMap) -> Run
     sample = work.sample()
     quantum = quantum_of(sample.depth)
     first_look = gather(sample, coding, quantum, 1)
-    detector, evidence, _ = calibrated._detector(sample, first_look, coding, quantum, True, 1)
-    believed = detector.correct(sample, evidence, 1)
-    known, told = np.isfinite(sample.depth), detector.doubt.told
+    detector, evidence, weighed, _ = calibrated._detector(sample, first_look, coding, quantum, True, 1)
+    believed = detector.correct(sample, evidence, weighed, 1)
+    law, known = detector.doubt.law, np.isfinite(sample.depth)
     squared = np.square(believed.value - (truth - work.reference) / work.spread)
-    taken = sample.depth - believed.value
-    lost, clear = np.square(taken), variance_known.clearly_left(told, evidence, taken)
+    lost, left_open = np.square(weighed.weight * evidence.residual), variance_known.left_open(evidence, weighed)
     kept, corrected = known & ~believed.noisy, believed.noisy
     doubtful = kept & (evidence.score > 0)
-
-    def pixels(where: Floats, signs: Callable[[variance_known.Told, Evidence], list[Floats | float]]) -> Pixels:
-        return Pixels(_matrix(signs(told, evidence), where), lost[where], clear[where], squared[where])
-
+    theirs = evidence.at(doubtful)
+    signs_of_kept = variance_known.signs_of_kept(law, quantum > 0, theirs, weighed.chance[doubtful])
+    theirs = evidence.at(corrected)
     return Run(
         kind,
         scene,
-        pixels(doubtful, variance_known.signs_of_kept),
+        Pixels(_matrix(signs_of_kept), left_open[doubtful], squared[doubtful]),
         int((kept & ~doubtful).sum()),
-        pixels(corrected, variance_known.signs_of_corrected),
-        _matrix(variance_known.signs_of_clean(told, evidence), corrected),
+        Pixels(_matrix(variance_known.signs_of_corrected(law, theirs)), lost[corrected], squared[corrected]),
+        _matrix(variance_known.signs_of_clean(theirs, weighed.chance[corrected])),
         (noisy_map == truth)[corrected],
     )
 
 
-def _matrix(signs: list[Floats | float], where: Floats) -> Floats:
-    return np.stack([np.broadcast_to(sign, where.shape)[where] for sign in signs], axis=1)
+def _matrix(signs: list[Floats | float]) -> Floats:
+    return np.stack(np.broadcast_arrays(*signs), axis=1)
 
 
 def counts(runs: Sequence[Run]) -> Vector:
@@ -148,9 +150,7 @@ def least(loss: Callable[[Vector], tuple[float, Vector]], start: Vector, free: S
 def learn_kept(runs: Sequence[Run]) -> Vector:
     """The total error of each map, as likely as a Poisson law makes it within the map and a gamma law between maps."""
     scaled = Scaled(np.concatenate([run.kept.signs for run in runs]))
-    lost, clear, squared = (
-        np.concatenate([getattr(run.kept, name) for run in runs]) for name in ("lost", "clear", "squared")
-    )
+    lost, squared = (np.concatenate([getattr(run.kept, name) for run in runs]) for name in ("lost", "squared"))
     run_of = np.repeat(np.arange(len(runs)), [len(run.kept.lost) for run in runs])
     weights = np.zeros(scaled.signs.shape[1])
     weights[0] = np.log(squared.mean())
@@ -160,12 +160,12 @@ def learn_kept(runs: Sequence[Run]) -> Vector:
 
         def loss(weights: Vector, count: Vector = count) -> tuple[float, Vector]:
             noise = expit(scaled.signs @ weights)
-            promised = lost + np.maximum(noise, clear) + 1e-12
-            slope = count * (1 - squared / promised) * noise * (1 - noise) * (noise > clear)
+            promised = lost + noise + 1e-12
+            slope = count * (1 - squared / promised) * noise * (1 - noise)
             return float(count @ (promised - squared * np.log(promised))), scaled.signs.T @ slope
 
         weights = least(loss, weights, free=[0])
-        total = np.bincount(run_of, lost + np.maximum(expit(scaled.signs @ weights), clear), len(runs)) + LEAST
+        total = np.bincount(run_of, lost + expit(scaled.signs @ weights), len(runs)) + LEAST
     return scaled.back(weights)
 
 
@@ -197,7 +197,7 @@ def learn_corrected(runs: Sequence[Run], labels: float = 0.1) -> tuple[Vector, V
 
 def promised(run: Run, kept: Vector, corrected: Vector, clean: Vector) -> tuple[Vector, Vector]:
     """The variances of the kept pixels, sure ones last, and of the corrected ones."""
-    of_kept = np.append(run.kept.lost + np.maximum(expit(run.kept.signs @ kept), run.kept.clear), np.zeros(run.sure))
+    of_kept = np.append(run.kept.lost + expit(run.kept.signs @ kept), np.zeros(run.sure))
     chance = expit(run.signs_of_clean @ clean)
     of_corrected = (1 - chance) * expit(run.corrected.signs @ corrected) + chance * run.corrected.lost
     return (
@@ -218,8 +218,14 @@ def judge(runs: Sequence[Run], promises: Sequence[tuple[Vector, Vector]]) -> Non
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folds", type=Path, default=Path("out/suspicion"), help="of benchmarks/suspicion.py")
+    folds = parser.parse_args().folds
+    networks = [suspicion.Network.of(load_file(folds / f"{held}.safetensors")) for held in range(NETWORKS)]
     runs = []
     for number, (kind, scene, depth) in enumerate(sources()):
+        unseen = networks[fold_of(scene)]
+        suspicion.network = lambda unseen=unseen: unseen
         truth = (depth / np.nanstd(depth)).astype(np.float32)
         for share in SHARES:
             noisy = corrupted(truth, share, np.random.default_rng([number, round(100 * share)]))

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.experiments._contestants import Outcome
 from sparsedepth.experiments._keeping import OURS, kept
 from sparsedepth.experiments._zoo import Spoilt
-from sparsedepth.restore import calibrated, denoise, evidence, inpaint, law, surfaces, weighing
+from sparsedepth.restore import calibrated, denoise, evidence, inpaint, law, surfaces, suspicion, weighing
+from sparsedepth.restore.door import Part
 from sparsedepth.restore.filling import Trust
-from sparsedepth.vocabulary import DepthMap
-
-FIXED = 7
-"""The one of the thresholds that does best if all maps share it: chosen on Middlebury 2005 at 5 % of impulses."""
+from sparsedepth.vocabulary import Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +56,12 @@ def arms() -> list[Arm]:
     """The whole method, and what is left without each part that finds and weighs noise."""
     return [
         Arm("the default"),
-        Arm("score without the neighbours", evidence, {"loneliness": _alone}),
-        Arm("neighbours no further than one pixel", evidence, {"REACH": 1}),
-        Arm("score without the disagreement of the patches", evidence, {"DOUBT": 0.0}),
-        Arm("one threshold for all maps, no rehearsal", calibrated, {"weigh": _fixed}),
+        Arm("the score alone, no network", weighing, {"odds": _by_score}),
+        Arm("noise may be of any size", suspicion, {"IMPOSSIBLE": 0.0}),
         Arm("noise of one size", calibrated, {"estimate": _of_one_size}),
         Arm("the law from the whole map", law, {"PARTS": (1.0,)}),
-        Arm("smooth and rough pixels weighed alike", weighing, {"SMOOTH": 1.0}),
         Arm("pixels on a rim like all others", evidence, {"RIM": 0.0}),
         Arm("one look", calibrated, {"look_again": lambda _, evidence, *__: evidence}),
-        Arm("no eagerness", weighing, {"EAGERNESS": (1.0, 1.0, 1.0)}),
         Arm("patches 5 apart (`fast`)", wishes={"quality": "fast"}),
         Arm("the paper's dictionary (Φ1, 16x16)", wishes={"dictionary": "phi1"}),
     ]
@@ -83,15 +78,9 @@ def filling_arms() -> list[Arm]:
     ]
 
 
-def _alone(depth: DepthMap) -> np.ndarray:
-    return np.isfinite(depth).astype(np.float64)
-
-
-def _fixed(*_: Any) -> weighing.Weighing:
-    mixture = np.zeros(len(weighing.THRESHOLDS))
-    mixture[FIXED] = 1
-    kind = weighing.Kind(mixture)
-    return weighing.Weighing((kind, kind, kind), np.inf, np.inf)
+def _by_score(_: Part, seen: evidence.Evidence, of_map: law.Law, __: float, where: NDArray[np.bool_]) -> Vector:
+    """Even odds at the score beyond which the map's noise was counted."""
+    return 2 * np.log(seen.score[where] / max(of_map.limit, 1e-12))
 
 
 def _of_one_size(*told: Any) -> law.Law:

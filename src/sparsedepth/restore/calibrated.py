@@ -5,23 +5,21 @@
    disagreement says how far it can be trusted.
 2. **Score.** A noisy pixel is far from that value, measured by the disagreement, *and* far from its nearest neighbours
    in depth. The score is the product of the two.
-3. **Rehearse.** Noise that we know is added to a few pixels of the map, some known pixels are hidden, and the two steps
-   above are done again. The rehearsal shows what scores noisy pixels have on *this* map, with its texture and steps.
-   The first one, with noise of many sizes, tells how much noise there is and how large it is (`law`); the second one
-   has noise of that size.
-4. **Weigh.** Of all mixtures of thresholds on the score, take the one whose squared error, estimated without bias from
-   the map and its rehearsal, is least: for smooth pixels, for rough ones and for those beside a border or a hole, where
-   slivers of things look like noise. No parameter is left to turn.
-5. **Blend** the measured value and the coded one by that weight.
-6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, in the rehearsal too, and
-   suspects are scored, weighed and blended anew; where there is much noise, once more.
+3. **Rehearse.** Noise that we know, of many sizes, is added to a few pixels of the map, some known pixels are hidden,
+   and the two steps above are done again. The rehearsal shows what scores noisy pixels have on *this* map, with its
+   texture and steps, and so how many of its pixels are noisy and how large their noise is (`law`).
+4. **Weigh.** Under that law, the score and other signs of a pixel tell the chance that it is noise (`suspicion`). How
+   they tell it was learned once, on other maps. No parameter is left to turn.
+5. **Blend** the measured value and the coded one by that chance.
+6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, and suspects are scored,
+   weighed and blended anew; where there is much noise, once more.
 
 Outliers that keep together look like things to all of this, not like noise: `islands` tells such blots beforehand, if
 the map has them at all, and they are holes from then on. So do mixtures of near and far beside steps: `flying` returns
 them to a side beforehand, if the map has them.
 
-Then holes are filled (`filling`). What the rehearsal got wrong tells, with what was learned on other maps, the variance
-(`variance_known`, `variance_filled`).
+Then holes are filled (`filling`). The same chances tell, with what was learned on other maps, the variance
+(`variance_known`); what the rehearsal filled wrongly, that of filled pixels (`variance_filled`).
 
 Lengths are in deviations of the map. docs/decisions.md says what each choice is worth.
 """
@@ -39,18 +37,18 @@ from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import dense
 from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
-from sparsedepth.restore.evidence import RESOLUTION, Evidence, gather, look_again, quantum_of
+from sparsedepth.restore.evidence import Evidence, gather, look_again, quantum_of
 from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.flying import Flying
 from sparsedepth.restore.islands import Blots
-from sparsedepth.restore.law import MANY_SIZES, Law, estimate
+from sparsedepth.restore.law import MANY_SIZES, estimate
 from sparsedepth.restore.rehearsal import FEW_HOLES, Rehearsal, rehearse
 from sparsedepth.restore.variance_filled import expected_error, own_factor
-from sparsedepth.restore.variance_known import Doubt, tell
+from sparsedepth.restore.variance_known import Doubt
 from sparsedepth.restore.votes import Coding
-from sparsedepth.restore.weighing import LEAST_COUNT, Weighing, weigh
-from sparsedepth.vocabulary import Floats, InputError, Vector
+from sparsedepth.restore.weighing import Weighed, Weighing
+from sparsedepth.vocabulary import Floats, InputError
 from sparsedepth.workers import in_order
 
 NOISE_FLOOR = 0.02
@@ -63,6 +61,8 @@ ROUNDS = {"best": 32, "balanced": 24, "fast": 16}
 """Iterations of the coding: more are worth little, because there is a second look."""
 FEWER = 8
 """Iterations less for calm patches."""
+FAIR = 1 / 3
+"""The share of the noisy pixels which the law foretells that has to be found: texture has high scores, too."""
 MUCH = 0.1
 """The share of noisy pixels from which suspects are looked at three times."""
 
@@ -101,22 +101,19 @@ class Sight:
     """How the pixels of a part are looked at."""
 
     coding: Coding
-    quantum: float
-    weighings: tuple[Weighing, ...] = ()
-    """Of what is seen at each look but the last."""
+    weighing: Weighing
+    more: int = 0
+    """Looks after the first."""
 
-    def __call__(self, part: Part, threads: int) -> Evidence:
-        evidence = gather(part, self.coding, self.quantum, threads)
-        for weighing in self.weighings:
-            evidence = self.again(part, evidence, weighing, threads)
-        return evidence
-
-    def again(
-        self, part: Part, evidence: Evidence, weighing: Weighing, threads: int, *, rehearsed: bool = False
-    ) -> Evidence:
-        """What another look shows, once the map is believed to be what the weighing makes of it."""
-        believed = _blended(part, evidence, _weight(weighing, part, evidence, rehearsed=rehearsed))
-        return look_again(part, evidence, believed, self.coding, self.quantum, threads)
+    def __call__(self, part: Part, threads: int, first: Evidence | None = None) -> tuple[Evidence, Weighed]:
+        """What all looks show, the first of which may have been taken before."""
+        evidence = gather(part, self.coding, self.weighing.quantum, threads) if first is None else first
+        weighed = self.weighing(part, evidence)
+        for _ in range(self.more):
+            believed = weighed.blended(part.depth, evidence)
+            evidence = look_again(part, evidence, believed, self.coding, self.weighing.quantum, threads)
+            weighed = self.weighing(part, evidence)
+        return evidence, weighed
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,95 +121,50 @@ class Detector:
     """What a map taught of its noise: enough to correct any part of it."""
 
     sight: Sight
-    weighing: Weighing
     doubt: Doubt
     smoother: dense.Smoother | None
     """If there is noise at every pixel."""
 
-    def correct(self, part: Part, evidence: Evidence, threads: int) -> Corrected:
+    def correct(self, part: Part, evidence: Evidence, weighed: Weighed, threads: int) -> Corrected:
         known = np.isfinite(part.depth)
-        weight = _weight(self.weighing, part, evidence)
-        value = _blended(part, evidence, weight)
-        noisy = known & (weight > 0.5)
+        value = weighed.blended(part.depth, evidence)
+        noisy = known & (weighed.weight > 0.5)
         if self.smoother is not None:
             noisy &= dense.beyond(evidence.residual, part.depth, self.smoother.level)
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
-            doubt = np.where(noisy, self.doubt(evidence, weight * evidence.residual, noisy), 0)
+            doubt = np.where(noisy, self.doubt(evidence, weighed, noisy), 0)
             return Corrected(np.where(known, smoothed, np.nan), np.maximum(variance, doubt), noisy)
-        variance = self.doubt(evidence, weight * evidence.residual, noisy)
+        variance = self.doubt(evidence, weighed, noisy)
         if part.variance is not None:
-            variance = np.maximum(variance, np.square(1 - weight) * np.where(known, part.variance, 0))
+            variance = np.maximum(variance, np.square(1 - weighed.weight) * np.where(known, part.variance, 0))
         return Corrected(value, variance, noisy)
 
 
-def _weight(weighing: Weighing, part: Part, evidence: Evidence, *, rehearsed: bool = False) -> Floats:
-    """Of the coded value at each pixel; 1 where nothing was measured."""
-    known = np.isfinite(part.depth)
-    weight = np.where(known, weighing.weight(evidence, rehearsed=rehearsed), 1.0)
-    if part.variance is None:
-        return weight
-    coded = evidence.spread + RESOLUTION**2
-    return 1 - (1 - weight) * coded / (coded + np.where(known, part.variance, 0))
-
-
-def _blended(part: Part, evidence: Evidence, weight: Floats) -> Floats:
-    """Between the measured value and the coded one; NaN where nothing was measured."""
-    return np.where(np.isfinite(part.depth), part.depth - weight * evidence.residual, np.nan)
-
-
 def _detector(
-    sample: Part, seen: Evidence, coding: Coding, quantum: float, correct: bool, threads: int
-) -> tuple[Detector, Evidence, Rehearsal]:
-    """The detector, what it sees of the sample at last, and the last rehearsal."""
+    sample: Part, first: Evidence, coding: Coding, quantum: float, correct: bool, threads: int
+) -> tuple[Detector, Evidence, Weighed, Rehearsal]:
+    """The detector, what it sees of the sample at last, and the rehearsal."""
     known = np.isfinite(sample.depth)
-    law, rehearsal, rehearsed = _rehearse(sample, seen, known, coding, quantum, threads, correct=correct)
+    rehearsal = rehearse(sample.depth, sample.variance, MANY_SIZES, np.random.default_rng(0))
+    law = estimate(first, known, rehearsal, gather(rehearsal.shown, coding, quantum, threads))
     everywhere = correct and sample.variance is None and dense.is_everywhere(sample.depth, law.share)
-    weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
-    sight = Sight(coding, quantum)
-    for _ in range(0 if everywhere or not weighing.takes_anything else 1 + (law.share > MUCH)):
-        before = seen, rehearsed
-        seen = sight.again(sample, seen, weighing, threads)
-        rehearsed = sight.again(rehearsal.shown, rehearsed, weighing, threads, rehearsed=True)
-        if seen is before[0] and rehearsed is before[1]:
-            break  # there was no suspect, or patches that hardly overlap
-        sight = replace(sight, weighings=(*sight.weighings, weighing))
-        weighing = weigh(seen, known, rehearsal, rehearsed, law, correct)
-    weight, theirs = _weight(weighing, sample, seen), _weight(weighing, rehearsal.shown, rehearsed, rehearsed=True)
+    weighing = Weighing.of(law, int(known.sum()), quantum, correct)
+    once = everywhere or not weighing.takes_anything or not coding.overlapping
+    sight = Sight(coding, weighing, 0 if once else 1 + (law.share > MUCH))
+    seen, weighed = sight(sample, threads, first)
+    if weighing.takes_anything and not everywhere and weighed.chance.sum() < FAIR * law.share * known.sum():
+        sight = Sight(coding, replace(weighing, takes_anything=False))
+        seen, weighed = sight(sample, threads, first)
+    noisy = known & (weighed.weight > 0.5)
     smoother = None
     if everywhere:
         level = dense.NoiseLevel.of(sample.depth)
-        outlier = (weight > 0.5) & dense.beyond(seen.residual, sample.depth, level)
-        without = np.where(outlier, _blended(sample, seen, weight), sample.depth).astype(np.float32)
+        outlier = noisy & dense.beyond(seen.residual, sample.depth, level)
+        without = np.where(outlier, weighed.blended(sample.depth, seen), sample.depth).astype(np.float32)
         smoother = dense.Smoother(level, coding).rehearsed(rehearsal.sample(without), threads)
-    added = rehearsal.noise != 0
-    # pixels found noisy in the map itself teach nothing: what was measured there is not the truth
-    teaching = added & (rehearsal.sample(weight) < 0.5)
-    left = np.square(rehearsal.noise - theirs * rehearsed.residual)[teaching]
-    told = tell(law, seen.score[known], rehearsed.score[added], left, theirs[teaching] > 0.5, quantum)
-    doubt = Doubt.of(told, seen, weight * seen.residual, known, known & (weight > 0.5))
-    return Detector(sight, weighing, doubt, smoother), seen, rehearsal
-
-
-def _rehearse(
-    sample: Part,
-    evidence: Evidence,
-    known: NDArray[np.bool_],
-    coding: Coding,
-    quantum: float,
-    threads: int,
-    *,
-    correct: bool = True,
-) -> tuple[Law, Rehearsal, Evidence]:
-    """Rehearse with noise of many sizes, which tells the law of the map's noise; to correct it, again with that law."""
-
-    def of(sizes: float | Vector, seed: int) -> tuple[Rehearsal, Evidence]:
-        rehearsal = rehearse(sample.depth, sample.variance, sizes, np.random.default_rng(seed))
-        return rehearsal, gather(rehearsal.shown, coding, quantum, threads)
-
-    first = of(MANY_SIZES, 0)
-    law = estimate(evidence, known, *first)
-    return law, *(of(law.size, 1) if correct and law.share * known.sum() >= LEAST_COUNT else first)
+    doubt = Doubt.of(law, quantum > 0, seen, weighed, known, noisy)
+    return Detector(sight, doubt, smoother), seen, weighed, rehearsal
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,11 +203,11 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     settled = flying.settled(sample)
     sample = settled[0]
     first_look = gather(sample, coding, quantum, threads)
-    detector, seen, rehearsal = _detector(sample, first_look, coding, quantum, correct, threads)
+    detector, seen, weighed, rehearsal = _detector(sample, first_look, coding, quantum, correct, threads)
 
     @cache
     def corrected_sample() -> Corrected:
-        return detector.correct(sample, seen, threads)
+        return detector.correct(sample, seen, weighed, threads)
 
     @cache
     def filler() -> Filler:
@@ -268,9 +220,9 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
         measured = np.isfinite(part.depth)
         part, blot = blots.hidden(part)
         part, flew, mixed = flying.settled(part) if work.huge else settled
-        evidence = detector.sight(part, threads) if work.huge else seen
+        evidence, found = detector.sight(part, threads) if work.huge else (seen, weighed)
         known = np.isfinite(part.depth)
-        corrected = detector.correct(part, evidence, threads) if work.huge else corrected_sample()
+        corrected = detector.correct(part, evidence, found, threads) if work.huge else corrected_sample()
         value, variance = corrected.value, np.maximum(corrected.variance, mixed) + blots.missed
         refused = ~measured & ((evidence.count == 0) | too_wide(~measured, coding.dictionary.patch_shape) | (not fill))
         holes, again = ~known & ~refused, corrected.noisy & second_pass

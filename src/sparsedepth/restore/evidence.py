@@ -5,11 +5,12 @@ Noise pulls the codes aside, so suspects are looked at twice: the second time, t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter, uniform_filter
+from scipy.ndimage import uniform_filter
 
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.votes import Coding, vote
@@ -21,8 +22,8 @@ DOUBT = 8.0
 """How much the disagreement of the patches counts in the score."""
 REACH = 2
 """How far away neighbours are looked for, in pixels."""
-SURROUNDINGS = np.outer([1, 0, 1, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0, 1])
-"""The pixels about one, itself not among them, in which texture is measured: more are slower and tell no more."""
+SURROUNDINGS = (-3, -1, 1, 3)
+"""The rows and columns about a pixel in which texture is measured: more are slower and tell no more."""
 RIM = 0.7
 """The share of the square of nine about a pixel that is known, below which the pixel is on a rim."""
 SUSPECT = 1.0
@@ -60,11 +61,42 @@ def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence
     """Code a map, or what a window shows of it, or a stack of maps, and score its pixels."""
     votes = vote(part.depth, coding, part.variance, window=part.window, threads=threads)
     residual = np.nan_to_num(part.depth - votes.mean)
-    sizes = np.abs(residual).astype(np.float32)
-    texture = median_filter(sizes, footprint=SURROUNDINGS, mode="reflect", axes=(-2, -1))
+    texture = middle_of_surroundings(np.abs(residual).astype(np.float32))
     score = _score(part, quantum, residual, votes.spread)
     about = uniform_filter(np.isfinite(part.depth).astype(np.float32), 3, mode="constant", axes=(-2, -1))
     return Evidence(votes.mean, votes.spread, residual, score, texture, votes.count, about < RIM)
+
+
+def middle_of_surroundings(sizes: Floats) -> Floats:
+    """The median of the sixteen `SURROUNDINGS` of each pixel, the higher one; maps are mirrored at their borders.
+
+    Whole maps are sorted, by exchanges of two at a time: six times as fast as a filter that sorts at each pixel.
+    """
+    reach = max(SURROUNDINGS)
+    rows, columns = sizes.shape[-2:]
+    framed = np.pad(sizes, [(0, 0)] * (sizes.ndim - 2) + [(reach, reach)] * 2, mode="symmetric")
+    four = _exchanged([framed[..., reach + at : reach + at + rows, :] for at in SURROUNDINGS], _exchanges(4, 1))
+    sixteen = [each[..., reach + at : reach + at + columns] for at in SURROUNDINGS for each in four]
+    return _exchanged(sixteen, _exchanges(16, 4))[8]
+
+
+def _exchanged(maps: list[Floats], pairs: Iterable[tuple[int, int]]) -> list[Floats]:
+    for low, high in pairs:
+        maps[low], maps[high] = np.minimum(maps[low], maps[high]), np.maximum(maps[low], maps[high])
+    return maps
+
+
+def _exchanges(n: int, begin: int) -> Iterator[tuple[int, int]]:
+    """Batcher's odd-even merges that sort n numbers whose runs of ``begin`` are sorted; both are powers of two."""
+    run = begin
+    while run < n:
+        apart = run
+        while apart:
+            for low in range(apart % run, n - apart):
+                if (low - apart % run) // apart % 2 == 0 and low // (2 * run) == (low + apart) // (2 * run):
+                    yield low, low + apart
+            apart //= 2
+        run *= 2
 
 
 def look_again(
@@ -72,8 +104,7 @@ def look_again(
 ) -> Evidence:
     """What the codes of the map as it is ``believed`` say of the suspects."""
     suspect = np.isfinite(part.depth) & (evidence.score > SUSPECT)
-    hardly_overlap = 2 * coding.stride > min(coding.dictionary.patch_shape)
-    if hardly_overlap or not suspect.any():
+    if not coding.overlapping or not suspect.any():
         return evidence
     again = replace(coding, sparsity=AGAIN, max_rounds=ROUNDS_AGAIN, core=CORE)
     shown = believed.astype(np.float32)
@@ -86,9 +117,14 @@ def look_again(
 
 
 def _score(part: Part, quantum: float, residual: Floats, spread: Floats) -> Floats:
-    given = 0 if part.variance is None else np.where(np.isfinite(part.depth), part.variance, 1)
-    least = RESOLUTION**2 + (0.3 * quantum) ** 2 + given
+    least = np.square(resolution(part, quantum))
     return np.abs(residual) / np.sqrt(least + DOUBT * spread) * loneliness(part.depth) / np.sqrt(least)
+
+
+def resolution(part: Part, quantum: float) -> Floats:
+    """The deviation of each pixel below which a difference means nothing."""
+    given = 0 if part.variance is None else np.where(np.isfinite(part.depth), part.variance, 1)
+    return np.sqrt(RESOLUTION**2 + (0.3 * quantum) ** 2 + given)
 
 
 def loneliness(depth: DepthMap) -> Floats:

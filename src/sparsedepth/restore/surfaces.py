@@ -30,7 +30,7 @@ border.
 """
 RIM = 8
 """Pixels of a wide hole, from its border, that the surface goes on into; it would be held fast there otherwise."""
-FOLDS = 4
+FOLDS = 3
 """How often the surface bends anew."""
 POWER, SMALL = 0.7, 0.02
 """The power of a bend that its energy grows with, beyond what is small, in deviations of the map."""
