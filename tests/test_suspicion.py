@@ -77,6 +77,13 @@ def test_a_pixel_far_from_everything_is_noise_and_a_thing_of_its_size_is_not(see
         assert (result.origin == Origin.CORRECTED).sum() > 20
 
 
+def test_blocks_do_not_matter(monkeypatch):
+    depth = noisy_step()
+    whole = chances(depth)
+    monkeypatch.setattr(suspicion, "BLOCK", 7)
+    assert_allclose(chances(depth), whole, atol=1e-6)
+
+
 def test_what_is_unknown_is_not_noisy():
     depth = noisy_step()
     assert_array_equal(chances(depth)[np.isnan(depth)], 0)

@@ -29,6 +29,8 @@ FLOCKS, FLOCK = (5, 9, 21), 1.0
 """The sides of the squares in which others are counted whose score is beyond this."""
 LARGEST = 4.0
 """Deviations of a sign beyond which it is not heeded."""
+BLOCK = 2**16
+"""Pixels whose neighbours are looked at together: a matter of memory only."""
 TOO_LARGE, IMPOSSIBLE = 3.0, 8.0
 """Sizes of the map's noise beyond which noise is hardly ever, and the most that this takes from the odds."""
 
@@ -67,7 +69,9 @@ def odds(part: Part, evidence: Evidence, law: Law, quantum: float, where: NDArra
     """The logarithm of the odds that pixels of a map are noisy whose noise follows a law."""
     if not where.any():
         return np.empty(0)
-    return network()(signs_of(part, evidence, law, quantum, where)) + too_large(evidence.at(where), law)
+    signs = signs_of(part, evidence, law, quantum, where)
+    told = [network()(signs[begin : begin + BLOCK]) for begin in range(0, len(signs), BLOCK)]
+    return np.concatenate(told) + too_large(evidence.at(where), law)
 
 
 def too_large(evidence: Evidence, law: Law) -> Vector:
@@ -114,7 +118,15 @@ def _flocks(known: NDArray[np.bool_], suspect: NDArray[np.bool_], where: NDArray
 
 def _neighbours(depth: DepthMap, size: Vector, least: Vector, where: NDArray[np.bool_]) -> list[Vector]:
     """How far each pixel is from its neighbours: from the nearest in depth, the middle one, and the range of all."""
-    value, around, reach = depth[where], _around(depth, where), _reaches()
+    value, around = depth[where], _Around.of(depth, where)
+    blocks = [slice(begin, begin + BLOCK) for begin in range(0, len(value), BLOCK)]
+    told = [_among(around(block), value[block], size[block], least[block]) for block in blocks]
+    return [np.concatenate(column) for column in zip(*told, strict=True)]
+
+
+def _among(around: Floats, value: Vector, size: Vector, least: Vector) -> list[Vector]:
+    """The same of some pixels with the neighbours ``around``."""
+    reach = _reaches()
     distance = np.abs(around - value[:, None])
     distance[np.isnan(distance)] = np.inf
     told = []
@@ -138,20 +150,31 @@ def _at_share(rising: Floats, share: float) -> Vector:
 
 @cache
 def _reaches() -> NDArray[np.intp]:
-    """How far away each neighbour is that `_around` tells."""
+    """How far away each neighbour is that `_Around` tells."""
     rows, columns = np.indices((2 * REACH + 1, 2 * REACH + 1)) - REACH
     reach = np.maximum(np.abs(rows), np.abs(columns)).ravel()
     return reach[reach > 0]
 
 
-def _around(depth: DepthMap, where: NDArray[np.bool_]) -> Floats:
-    """The neighbours of some pixels (pixels, neighbours); NaN where unknown or beyond the border."""
-    framed = np.pad(depth, [(0, 0)] * (depth.ndim - 2) + [(REACH, REACH)] * 2, constant_values=np.nan)
-    *which, row, column = np.nonzero(where)
-    at = np.ravel_multi_index((*which, row + REACH, column + REACH), framed.shape)
-    rows, columns = np.indices((2 * REACH + 1, 2 * REACH + 1)) - REACH
-    offsets = (rows * framed.shape[-1] + columns).ravel()
-    return framed.ravel()[at[:, None] + offsets[offsets != 0]]
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """The neighbours of a block of pixels (pixels, neighbours); NaN where unknown or beyond the border."""
+
+    framed: Vector
+    at: NDArray[np.intp]
+    offsets: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, depth: DepthMap, where: NDArray[np.bool_]) -> _Around:
+        framed = np.pad(depth, [(0, 0)] * (depth.ndim - 2) + [(REACH, REACH)] * 2, constant_values=np.nan)
+        *which, row, column = np.nonzero(where)
+        at = np.ravel_multi_index((*which, row + REACH, column + REACH), framed.shape)
+        rows, columns = np.indices((2 * REACH + 1, 2 * REACH + 1)) - REACH
+        offsets = (rows * framed.shape[-1] + columns).ravel()
+        return cls(framed.ravel(), at, offsets[offsets != 0])
+
+    def __call__(self, block: slice) -> Floats:
+        return self.framed[self.at[block, None] + self.offsets]
 
 
 def _mean(values: NDArray[np.bool_] | Floats, side: int) -> Floats:
