@@ -15,8 +15,8 @@
    weighed and blended anew; where there is much noise, once more.
 
 Outliers that keep together look like things to all of this, not like noise: `islands` tells such blots beforehand, if
-the map has them at all, and they are holes from then on. So do mixtures of near and far beside steps: `flying` returns
-them to a side beforehand, if the map has them.
+the map has them at all, and they are holes from then on; so are pixels that are `stuck` at an end of the map's range.
+Mixtures of near and far beside steps are returned to a side beforehand, if the map has them (`flying`).
 
 Then holes are filled (`filling`). The same chances tell, with what was learned on other maps, the variance
 (`variance_known`); what the rehearsal filled wrongly, that of filled pixels (`variance_filled`).
@@ -44,6 +44,7 @@ from sparsedepth.restore.flying import Flying
 from sparsedepth.restore.islands import Blots
 from sparsedepth.restore.law import MANY_SIZES, estimate
 from sparsedepth.restore.rehearsal import FEW_HOLES, Rehearsal, rehearse
+from sparsedepth.restore.stuck import Stuck
 from sparsedepth.restore.variance_filled import expected_error, own_factor
 from sparsedepth.restore.variance_known import Doubt
 from sparsedepth.restore.votes import Coding
@@ -196,6 +197,8 @@ def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -
 def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pass: bool, threads: int) -> RestorePart:
     """How to correct the known pixels of any part of the map and fill the unknown ones, learned from a sample of it."""
     sample = work.sample()
+    stuck = Stuck.of(sample.depth) if correct else Stuck()
+    sample, _ = stuck.hidden(sample)
     quantum = quantum_of(sample.depth)
     blots = Blots.of(sample.depth, quantum) if correct else Blots()
     sample, _ = blots.hidden(sample)
@@ -213,11 +216,12 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
     def filler() -> Filler:
         return _filler(corrected_sample().value, rehearsal, coding, threads)
 
-    if work.huge and (fill or second_pass or blots.steps):
+    if work.huge and (fill or second_pass or blots.steps or stuck.values):
         filler()
 
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         measured = np.isfinite(part.depth)
+        part, lost = stuck.hidden(part)
         part, blot = blots.hidden(part)
         part, flew, mixed = flying.settled(part) if work.huge else settled
         evidence, found = detector.sight(part, threads) if work.huge else (seen, weighed)
@@ -230,6 +234,6 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
             shown = np.where(again, np.nan, value)
             filled, doubt = filler().fill(fill_holes(shown, coding, threads, refused, part.window))
             value, variance = np.where(holes | again, filled, value), np.where(holes, doubt, variance)
-        return value, variance, origins(measured, corrected.noisy | blot | flew, refused)
+        return value, variance, origins(measured, corrected.noisy | lost | blot | flew, refused)
 
     return restored

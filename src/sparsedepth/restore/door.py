@@ -7,7 +7,7 @@ tiles with a margin, and whatever holds for the whole map is learned from a samp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,13 @@ class Part:
     @classmethod
     def of_all(cls, depth: DepthMap, variance: DepthMap | None) -> Part:
         return cls(depth, variance, Window.on_all((depth.shape[-2], depth.shape[-1])))
+
+    def without(self, where: NDArray[np.bool_]) -> Part:
+        """The same with some pixels unknown."""
+        if not where.any():
+            return self
+        variance = None if self.variance is None else np.where(where, np.inf, self.variance).astype(np.float32)
+        return replace(self, depth=np.where(where, np.nan, self.depth).astype(self.depth.dtype), variance=variance)
 
 
 RestorePart = Callable[[Part, int], tuple[Floats, Floats, NDArray[np.integer[Any]]]]

@@ -100,10 +100,7 @@ class Blots:
     def hidden(self, part: Part) -> tuple[Part, NDArray[np.bool_]]:
         """A part with its blots unknown, and where they were."""
         blot = self.heights(part.depth) != 0
-        if not blot.any():
-            return part, blot
-        variance = None if part.variance is None else np.where(blot, np.inf, part.variance).astype(np.float32)
-        return replace(part, depth=np.where(blot, np.nan, part.depth).astype(part.depth.dtype), variance=variance), blot
+        return part.without(blot), blot
 
 
 def usual_step(depth: DepthMap) -> float:
