@@ -44,6 +44,10 @@ THINGS = (4, 16)
 """How many things a map gets, at least and fewer than."""
 HIDDEN = (48, 24)
 EPOCHS, BATCH, RATE, DECAY = 40, 4096, 3e-3, 1e-4
+ANEW = 5
+"""Epochs after which maps count anew."""
+STRONGEST = 300
+"""The pull of a pixel on the odds, at most, in mean ones: single large errors would lead all others astray."""
 FOLDS = 3
 LEAST = 0.01
 """Squared error, in map variances, below which a map is as good as restored."""
@@ -159,12 +163,12 @@ def learned(maps: Sequence[Seen], seed: int = 0) -> Network:
     )
     map_of = np.repeat(np.arange(len(maps)), [len(seen.noise) for seen in maps])
     network = _beginning(signs, rng)
-    shown = network.layer_by_layer(signs)[0]
+    shown = network.scaled(signs)
     numbers = [array for layer in network.layers for array in layer]
     speeds, squares = ([np.zeros_like(array) for array in numbers] for _ in range(2))
     steps, step = EPOCHS * (len(noise) // BATCH), 0
     for epoch in range(EPOCHS):
-        if epoch % 5 == 0:
+        if epoch % ANEW == 0:
             count = _counts(network, shown, given, noise, residual, map_of, maps)
         order = rng.permutation(len(noise))
         for begin in range(0, len(noise) - BATCH + 1, BATCH):
@@ -190,15 +194,6 @@ def _beginning(signs: Floats, rng: np.random.Generator) -> Network:
     return Network(signs.mean(axis=0), signs.std(axis=0) + np.float32(1e-3), layers)
 
 
-def _forward(network: Network, shown: Floats) -> list[Floats]:
-    """As `Network.layer_by_layer`, of signs that were scaled before."""
-    seen = [shown]
-    for weights, offsets in network.layers[:-1]:
-        seen.append(np.tanh(seen[-1] @ weights + offsets))
-    weights, offsets = network.layers[-1]
-    return [*seen, seen[-1] @ weights + offsets]
-
-
 def _counts(
     network: Network,
     shown: Floats,
@@ -209,7 +204,7 @@ def _counts(
     maps: Sequence[Seen],
 ) -> Vector:
     """How much the squared error of each map counts: the slope of its logarithm."""
-    weight = expit(_forward(network, shown)[-1][:, 0] + given)
+    weight = expit(network.layer_by_layer(shown)[-1][:, 0] + given)
     left = np.bincount(map_of, np.square(noise - weight * residual), len(maps))
     count = 1 / (left + [seen.elsewhere for seen in maps] + LEAST)
     return (count / (count[map_of] * np.square(residual)).mean()).astype(np.float32)
@@ -219,10 +214,10 @@ def _slopes(
     network: Network, shown: Floats, given: Vector, noise: Vector, residual: Vector, count: Vector
 ) -> list[Floats]:
     """Of the mean counted squared error, with respect to the weights and offsets of each layer."""
-    *seen, last = _forward(network, shown)
+    *seen, last = network.layer_by_layer(shown)
     weight = expit(last[:, 0] + given)
     pull = 2 * count * (weight * residual - noise) * residual
-    slope = (np.clip(pull, -300, 300) * weight * (1 - weight) / len(noise)).astype(np.float32)[:, None]
+    slope = (np.clip(pull, -STRONGEST, STRONGEST) * weight * (1 - weight) / len(noise)).astype(np.float32)[:, None]
     slopes: list[Floats] = []
     for (weights, _), below in zip(network.layers[::-1], seen[::-1], strict=True):
         slopes = [below.T @ slope, slope.sum(axis=0), *slopes]

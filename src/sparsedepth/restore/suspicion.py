@@ -50,10 +50,14 @@ class Network:
         return cls(stored["mean"], stored["deviation"], layers)
 
     def __call__(self, signs: Floats) -> Vector:
-        return self.layer_by_layer(signs)[-1][:, 0]
+        return self.layer_by_layer(self.scaled(signs))[-1][:, 0]
 
-    def layer_by_layer(self, signs: Floats) -> list[Floats]:
-        seen = [np.clip((signs - self.mean) / self.deviation, -LARGEST, LARGEST)]
+    def scaled(self, signs: Floats) -> Floats:
+        return np.clip((signs - self.mean) / self.deviation, -LARGEST, LARGEST)
+
+    def layer_by_layer(self, scaled: Floats) -> list[Floats]:
+        """What each layer makes of scaled signs, which come first."""
+        seen = [scaled]
         for weights, offsets in self.layers[:-1]:
             seen.append(np.tanh(seen[-1] @ weights + offsets))
         weights, offsets = self.layers[-1]
