@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from sparsedepth import Origin, denoise, inpaint
@@ -15,15 +16,15 @@ from sparsedepth.data.crops import crops
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted, range_deviation, with_range_noise
-from sparsedepth.metrics import psnr
+from sparsedepth.metrics import calibration, psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import calibrated, dense, filling, law, surfaces, variance_known, weighing
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.evidence import SUSPECT, Evidence, gather, look_again, middle_of_surroundings
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
-from sparsedepth.restore.variance_filled import expected_error
+from sparsedepth.restore.variance_filled import Scattered, beyond, expected_error, keep_together
 from sparsedepth.restore.votes import vote
-from sparsedepth.vocabulary import Vector
+from sparsedepth.vocabulary import Floats, Vector
 
 
 def plane(shape=(40, 50)):
@@ -328,26 +329,97 @@ def test_clean_scans_come_back_as_they_were():
         assert psnr(denoise(clean, fill=False).depth, clean) > 60
 
 
-def test_more_error_is_expected_deep_in_holes_at_steps_and_where_holes_keep_together():
+def test_more_error_is_expected_deep_in_holes_and_at_steps():
     unknown = np.zeros((60, 60), bool)
-    unknown[10:19, 10:19] = unknown[30, 30] = unknown[10:19, 46:55] = True
+    unknown[10:19, 10:19] = unknown[10:19, 46:55] = True
     answer = np.where(np.arange(60) < 50, 0.0, 1.0) * np.ones((60, 1))
     expected = expected_error(answer, unknown)
-    assert expected[14, 14] > expected[10, 10] > expected[30, 30]
+    assert expected[14, 14] > expected[10, 10]
     assert expected[14, 50] > 10 * expected[14, 14]
     assert expected.max() <= 4
     assert_array_equal(expected[~unknown], 0)
 
 
+def test_holes_keep_together_or_are_scattered_whatever_their_share():
+    rng = np.random.default_rng(0)
+    nothing = np.zeros((100, 100), bool)
+    for share in (0.01, 0.2, 0.5, 0.95):
+        assert not keep_together(rng.random(nothing.shape) < share, nothing)
+    strips = nothing.copy()
+    strips[20:60, 30:33] = strips[70:72, :] = True
+    assert keep_together(strips, nothing)
+    assert keep_together(strips | (rng.random(nothing.shape) < 0.005), nothing)
+    assert not keep_together(strips, strips)
+    assert not keep_together(nothing, nothing)
+    assert not keep_together(~nothing, nothing)
+
+
+def rehearsed(power: float, share: float = 0.5) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_], Floats]:
+    """Filled parts of level maps, some of whose pixels were hidden, and squared errors that grow with the law."""
+    rng = np.random.default_rng(0)
+    unknown = rng.random((2, 100, 100)) < share
+    hidden = unknown & (rng.random(unknown.shape) < 0.3)
+    deep = np.stack([expected_error(np.zeros(part.shape), part) for part in unknown])
+    squared = np.square(rng.standard_normal(unknown.shape)) * 1e-2 * (deep / deep[hidden].mean()) ** power
+    return np.zeros(unknown.shape), unknown, hidden, squared
+
+
+def test_hidden_pixels_that_err_twice_as_much_double_the_promise():
+    answers, unknown, hidden, squared = rehearsed(1)
+    once, twice = (
+        Scattered.of(answers, unknown, hidden, factor * squared)(answers[0], unknown[0]) for factor in (1, 2)
+    )
+    assert_allclose(twice, 2 * once, rtol=1e-2)
+    assert_array_equal(once[~unknown[0]], 0)
+    assert 0.8 < squared[0][unknown[0]].mean() / once[unknown[0]].mean() < 1.25
+
+
+def test_the_order_of_what_was_hidden_does_not_matter():
+    answers, unknown, hidden, squared = rehearsed(1)
+    one = Scattered.of(answers, unknown, hidden, squared)
+    other = Scattered.of(answers, unknown[::-1, :, ::-1], hidden[::-1, :, ::-1], squared[::-1, :, ::-1])
+    assert_allclose(one.own, other.own, rtol=1e-4)
+    assert_allclose(one.doubt, other.doubt, rtol=1e-4)
+
+
+def test_hidden_pixels_tell_how_steeply_the_promise_grows():
+    powers = [Scattered.of(*rehearsed(power, share=0.8)).own[1] for power in (0, 2, 8)]
+    assert powers[0] < powers[1] < powers[2]
+
+
+def test_without_hidden_pixels_the_law_stands_and_few_of_them_leave_more_open():
+    answers, unknown, hidden, squared = rehearsed(1)
+    none = Scattered.of(answers, unknown, np.zeros_like(hidden), squared)
+    assert_array_equal(none.own, [0, 1])
+    promise = none(answers[0], unknown[0])
+    assert ((promise[unknown[0]] > 0) & (promise[unknown[0]] <= 4)).all()
+    few = hidden & (np.random.default_rng(1).random(hidden.shape) < 0.01)
+    doubts = [Scattered.of(answers, unknown, some, squared).doubt[0] for some in (hidden, few, np.zeros_like(few))]
+    assert doubts[0] < doubts[1] < doubts[2]
+
+
+def test_a_promise_goes_on_beyond_the_pixels_that_have_one():
+    unknown = np.zeros((60, 60), bool)
+    unknown[10:30, 10:40] = True
+    answer = np.where(np.arange(60) < 25, 0.0, 0.5) * np.ones((60, 1))
+    law = expected_error(answer, unknown)
+    inner = np.zeros_like(unknown)
+    inner[14:26, 14:36] = True
+    promised = np.where(inner, 0, 0.1 * law)
+    assert_allclose(beyond(answer, unknown, promised)[inner], 0.1 * law[inner], rtol=0.5)
+    assert_array_equal(beyond(answer, unknown, np.zeros_like(law)), law)
+
+
 def test_filled_pixels_err_as_foretold():
-    """Over random holes of a stepped map, the mean squared error is that of the variances, within a factor of two."""
+    """Over random holes of stepped maps, the mean of squared error over variance is one, within a factor of two."""
     y, x = np.mgrid[:100, :100]
     clean = np.where(x + 0.5 * y > 80, 3.0, 0.0) + 0.02 * x + 0.3 * np.sin(y / 7)
-    holes = np.random.default_rng(7).random(clean.shape) < 0.4
-    result = denoise(np.where(holes, np.nan, clean))
-    filled = result.origin == Origin.FILLED
-    assert filled.sum() > 3000
-    assert 0.5 < np.square(result.depth - clean)[filled].mean() / result.variance[filled].mean() < 2
+    for seed in range(7, 10):
+        holes = np.random.default_rng(seed).random(clean.shape) < 0.4
+        result = denoise(np.where(holes, np.nan, clean))
+        filled = result.origin == Origin.FILLED
+        assert filled.sum() > 3000
+        assert 0.5 < calibration((result.depth - clean)[filled], result.variance[filled]).overall < 2
 
 
 def test_patches_that_hardly_overlap_leave_holes_to_the_surfaces():

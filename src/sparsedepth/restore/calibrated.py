@@ -26,6 +26,7 @@ Lengths are in deviations of the map. docs/decisions.md says what each choice is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import Any
@@ -43,9 +44,9 @@ from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.flying import Flying
 from sparsedepth.restore.islands import Blots
 from sparsedepth.restore.law import MANY_SIZES, estimate
-from sparsedepth.restore.rehearsal import FEW_HOLES, Rehearsal, rehearse
+from sparsedepth.restore.rehearsal import Rehearsal, rehearse
 from sparsedepth.restore.stuck import Stuck
-from sparsedepth.restore.variance_filled import expected_error, own_factor
+from sparsedepth.restore.variance_filled import Scattered, expected_error, keep_together
 from sparsedepth.restore.variance_known import Doubt
 from sparsedepth.restore.votes import Coding
 from sparsedepth.restore.weighing import Weighed, Weighing
@@ -173,12 +174,12 @@ class Filler:
     """What hidden pixels taught of filling holes."""
 
     trust: Trust
-    factor: float
-    """By how much this map's filled pixels err more than expected."""
+    promise: Callable[[Floats, NDArray[np.bool_]], Floats]
+    """The squared error of the unknown pixels of a filled map."""
 
     def fill(self, filled: Filled) -> tuple[Floats, Floats]:
         answer = filled.blend(self.trust)
-        return answer, self.factor * expected_error(answer, filled.unknown)
+        return answer, self.promise(answer, filled.unknown)
 
 
 def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -> Filler:
@@ -188,10 +189,11 @@ def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -
     parts = in_order(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
     filled = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
     trusted = trust(filled, truth, hidden)
-    answer = filled.blend(trusted)
-    expected = np.stack([expected_error(*part) for part in zip(answer, filled.unknown, strict=True)])
-    few = bool(np.isnan(value).mean() < FEW_HOLES)
-    return Filler(trusted, own_factor(expected[hidden], np.square(answer - truth)[hidden], few))
+    holes = np.isnan(value)
+    if keep_together(holes, too_wide(holes, coding.dictionary.patch_shape)):
+        return Filler(trusted, expected_error)
+    answers = filled.blend(trusted)
+    return Filler(trusted, Scattered.of(answers, filled.unknown, hidden, np.square(answers - truth)))
 
 
 def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pass: bool, threads: int) -> RestorePart:

@@ -1,7 +1,7 @@
 """Filling what was refused, for those who would rather have a guess than a hole.
 
-The folded surface goes on into the hole. The further in, the less it is worth; how much at all is told by what was
-filled around the hole.
+The folded surface goes on into the hole. The further in, the less it is worth; how much less, and how much at all, is
+told by what was filled around the hole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import find_objects, label
 
 from sparsedepth.restore.surfaces import surfaces
-from sparsedepth.restore.variance_filled import expected_error
+from sparsedepth.restore.variance_filled import beyond
 from sparsedepth.vocabulary import Origin, Restoration
 
 MARGIN = 24
@@ -36,8 +36,8 @@ def fill(result: Restoration) -> None:
         unknown = filled | (origin == Origin.REFUSED)
         surface = surfaces((result.depth[wider].astype(np.float64) - reference) / spread).folded
         result.depth[wider][mine] = surface[mine] * spread + reference
-        expected, variance = expected_error(surface, unknown) * spread**2, result.variance[wider]
-        variance[mine] = expected[mine] * _median(variance[filled] / expected[filled])
+        variance = result.variance[wider]
+        variance[mine] = (beyond(surface, unknown, np.where(filled, variance, 0) / spread**2) * spread**2)[mine]
         origin[mine] = Origin.FILLED
 
 
@@ -47,7 +47,3 @@ def _unit(depth: NDArray[Any]) -> tuple[float, float]:
     known = depth[np.isfinite(depth)][::thinning].astype(np.float64)
     reference = float(np.median(known))
     return reference, float(np.std(known)) or 1.0
-
-
-def _median(ratios: NDArray[Any]) -> float:
-    return float(np.median(ratios)) if len(ratios) else 1.0

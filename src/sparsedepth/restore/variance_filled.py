@@ -1,14 +1,19 @@
 """How far filled pixels err.
 
-They err more the deeper they lie in a hole, the more the map varies around them, and the more what is missing keeps
-together: a hole in a map that is dense otherwise is mostly there because of an edge. How these go together was learned
-on maps of many kinds and holes of many kinds. The map's own hidden pixels then say how far this map differs; where
-holes are few they have a small say, because pixels in shadows err more than any that can be hidden.
+They err more the deeper they lie in a hole, the more is missing around them and the more the map varies there. How
+these go together was learned on maps of many kinds (benchmarks/variance_filled.py), twice.
+
+Where what is missing is **scattered**, it might as well have been something else: known pixels that are hidden and
+filled err as the unknown ones do. So the law is in units of their error, and they also say by what factor and what
+power this map differs from it, as far as they are enough to say it; what they leave open is added to the promise.
+
+Holes that **keep together** are mostly there because of an edge, and no pixel that can be hidden errs as those do, by a
+factor of a hundred. Then the law stands alone.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,46 +21,128 @@ from scipy.ndimage import distance_transform_cdt, uniform_filter
 
 from sparsedepth.vocabulary import Floats, Vector
 
-NEAR, MIDDLE, WIDE = 3, 5, 15
+NEAR, WIDE = 3, 15
 """The sides of squares around a pixel, in pixels."""
+SCATTERED = np.array([-2.876, 0.96, 1.61, 0.189, 1.084])
+TOGETHER = np.array([-3.588, 0.161, 0.122, 0.47, 0.0])
+"""The logarithm of the squared error, and how it grows with each of the `signs`; of scattered pixels in units of the
+squared error of hidden ones."""
 LEAST = 0.03
-"""The deviation in such a square, in deviations of the map, below which it means nothing."""
-USUAL, DEEPER, RISING_NEAR, RISING_WIDE, TOGETHER = 2.23, 1.06, 0.74, 0.46, 5.36
-"""The logarithm of the squared error, and how it grows with the logarithms of the depth in a hole and of the variances
-in a near and a wide square, and with the share that is missing nearby beyond the share that is missing widely."""
+"""The deviation in a square, in deviations of the map, below which it means nothing where holes keep together."""
 MOST = 4.0
 """No pixel errs by more, in variances of the map."""
-SAY = {True: 0.3, False: 1.0}
-"""The power of what hidden pixels err by, over what is expected of them, that counts where holes are few or many."""
-UNSEEN = 20
-"""Pixels that count as if they had been hidden and had erred as expected."""
+ALIKE = 0.12
+"""Holes keep together if this share of their neighbours is missing, beyond those that are so by chance."""
+WORST = 2.0
+"""Nor by more than this many times what the worst hidden pixel errs by, where they tell."""
+UNSEEN = 0.02
+"""The squared error of one more pixel that counts as if it had been hidden."""
+OWN = np.array([1.5, 0.3])
+"""The deviations, over maps, of the logarithm of their own factor and of their own power."""
+PIXELS = 60.0
+"""Hidden pixels that say as much as one whose squared error has no tail."""
+STEPS = 30
+FIRM = 20.0
+"""Filled pixels that say as much of what the signs of pixels beyond them are worth as the law does."""
+
+
+def keep_together(unknown: NDArray[np.bool_], apart: NDArray[np.bool_]) -> bool:
+    """Whether neighbours of unknown pixels are unknown far more often than others; what lies apart does not count."""
+    unknown, within = unknown & ~apart, ~apart
+    share = unknown.sum() / max(int(within.sum()), 1)
+    both = sum(int((one & other).sum()) for one, other in _neighbours(unknown, unknown))
+    either = sum(int((one & other).sum()) for one, other in _neighbours(unknown, within) + _neighbours(within, unknown))
+    return share < 1 and 2 * both > either * (share + ALIKE * (1 - share))
+
+
+def _neighbours(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    return [(one[1:], other[:-1]), (one[:, 1:], other[:, :-1])]
+
+
+def signs(answer: Floats, unknown: NDArray[np.bool_], floor: float) -> Floats:
+    """What tells the error of each unknown pixel of a map of unit deviation that was filled.
+
+    One, the logarithm of the depth in the hole, those of the variances in a near and a wide square, added to a floor
+    and divided by it, and the share that is missing in the wide square.
+    """
+    deep = np.log(np.maximum(depth_in_holes(unknown)[unknown], 1))
+    varying = [np.log1p(_varying(answer, side)[unknown] / floor) for side in (NEAR, WIDE)]
+    share = uniform_filter(unknown.astype(np.float32), WIDE, mode="nearest")[unknown]
+    return np.stack([np.ones(len(deep)), deep, *varying, share], axis=1)
 
 
 def expected_error(answer: Floats, unknown: NDArray[np.bool_]) -> Floats:
-    """The squared error of the unknown pixels of a map of unit deviation that was filled; 0 where a pixel is known."""
-    near, wide = (np.log(_varying(answer, side)[unknown] + LEAST**2) for side in (NEAR, WIDE))
-    share = unknown.astype(np.float32)
-    missing, widely = (uniform_filter(share, side, mode="nearest")[unknown] for side in (MIDDLE, WIDE))
-    together, deep = np.maximum(missing - widely, 0), np.log(np.maximum(depth_in_holes(unknown)[unknown], 1))
-    logarithm = USUAL + DEEPER * deep + RISING_NEAR * near + RISING_WIDE * wide + TOGETHER * together
-    expected = np.zeros(answer.shape)
-    expected[unknown] = np.exp(np.minimum(logarithm, np.log(MOST)))
+    """The squared error of the unknown pixels of a map of unit deviation whose holes keep together; 0 at known ones."""
+    return _placed(signs(answer, unknown, LEAST**2) @ TOGETHER, unknown)
+
+
+def beyond(answer: Floats, unknown: NDArray[np.bool_], promised: Floats) -> Floats:
+    """The same where some unknown pixels have a promise, which is positive: those beyond them get a like one."""
+    told = promised[unknown] > 0
+    if not told.any():
+        return expected_error(answer, unknown)
+    given = promised[unknown][told]
+    telling = signs(answer, unknown, float(given.mean()))
+    theirs = telling[told]
+    firm = np.diag([0.0, *np.full(len(TOGETHER) - 1, FIRM)])
+    own = TOGETHER + np.linalg.solve(theirs.T @ theirs + firm, theirs.T @ (np.log(given) - theirs @ TOGETHER))
+    return _placed(telling @ own, unknown)
+
+
+@dataclass(frozen=True, eq=False)
+class Scattered:
+    """The squared error of the unknown pixels of a map of which they are no special ones."""
+
+    usual: float
+    """The squared error of hidden pixels."""
+    centre: float
+    """The mean logarithm that the law gives to hidden ones, in that unit."""
+    own: Vector
+    """What it is on this map, and how it grows with that of the law."""
+    doubt: Vector
+    """The variances of these two."""
+    most: float
+
+    @classmethod
+    def of(cls, answers: Floats, unknown: NDArray[np.bool_], hidden: NDArray[np.bool_], squared: Floats) -> Scattered:
+        """Learn from the squared errors of hidden pixels of filled maps, (parts, height, width)."""
+        usual = float((squared[hidden].sum() + UNSEEN) / (hidden.sum() + 1))
+        told = [signs(answer, holes, usual) for answer, holes in zip(answers, unknown, strict=True)]
+        logarithm = np.concatenate(told)[hidden[unknown]] @ SCATTERED
+        centre = float(logarithm.mean()) if len(logarithm) else 0.0
+        own, doubt = _own(logarithm - centre, squared[hidden] / usual, np.array([centre, 1.0]))
+        worst = float(squared[hidden].max()) if hidden.any() else MOST
+        return cls(usual, centre, own, doubt, min(max(WORST * worst, usual), MOST))
+
+    def __call__(self, answer: Floats, unknown: NDArray[np.bool_]) -> Floats:
+        away = signs(answer, unknown, self.usual) @ SCATTERED - self.centre
+        open_still = self.doubt[0] + self.doubt[1] * np.square(away)
+        return _placed(np.log(self.usual) + self.own[0] + self.own[1] * away + open_still / 2, unknown, self.most)
+
+
+def _own(away: Vector, squared: Vector, usual: Vector) -> tuple[Vector, Vector]:
+    """The likeliest line, near a usual one, for the logarithm of the mean of gamma-distributed numbers; its doubt."""
+    along = np.stack([np.ones(len(away)), away], axis=1)
+    firm = np.diag(OWN**-2.0)
+    line = usual.copy()
+    for _ in range(STEPS):
+        ratio = squared * np.exp(-along @ line)
+        slope = along.T @ (1 - ratio) / PIXELS + firm @ (line - usual)
+        step = np.linalg.solve((along.T * ratio) @ along / PIXELS + firm, slope)
+        line = line - step / max(1.0, float(np.abs(step).max()))
+    return line, 1 / (np.square(along).sum(axis=0) / PIXELS + OWN**-2.0)
+
+
+def _placed(logarithm: Vector, unknown: NDArray[np.bool_], most: float = MOST) -> Floats:
+    expected = np.zeros(unknown.shape)
+    expected[unknown] = np.minimum(np.exp(np.minimum(logarithm, np.log(MOST))), most)
     return expected
 
 
-def own_factor(expected: Vector, error: Vector, few: bool) -> float:
-    """By how much the filled pixels of a map err more than expected, told by squared errors of hidden ones."""
-    if not len(expected):
-        return 1.0
-    unseen = UNSEEN * expected.mean()
-    return float(((error.sum() + unseen) / (expected.sum() + unseen)) ** SAY[few])
-
-
-def depth_in_holes(unknown: NDArray[np.bool_]) -> Any:
+def depth_in_holes(unknown: NDArray[np.bool_]) -> NDArray[np.integer]:
     """The pixels from each unknown one to the nearest known one; 0 where something is known."""
     framed = np.pad(unknown, 1, constant_values=True)
-    distance: Any = distance_transform_cdt(framed, "chessboard")
-    return distance[1:-1, 1:-1]
+    return np.asarray(distance_transform_cdt(framed, "chessboard"))[1:-1, 1:-1]
 
 
 def _varying(values: Floats, side: int) -> Floats:
