@@ -190,32 +190,74 @@ def test_levels_follow_the_mean_of_what_they_are_taught():
     assert levels(told).mean() == pytest.approx(told.mean(), rel=0.1)
 
 
-def test_steps_keep_the_total_and_the_order():
+def test_the_surest_pixels_share_their_mean():
     numbers = np.random.default_rng(7).lognormal(-6, 3, 5000)
-    steps = variance_known.Steps.of(numbers, 1.0)
-    shared = steps(numbers)
-    assert shared.sum() == pytest.approx(numbers.sum())
-    assert (np.diff(shared[np.argsort(numbers)]) >= 0).all()
-    held = np.array([shared[shared == level].sum() for level in np.unique(shared)])
-    assert len(held) > 5
-    assert held.min() > 0.3
-    assert len(variance_known.Steps.of(numbers, 1e9).mean) == 1
-    assert_array_equal(variance_known.Steps.of(np.empty(0), 1.0)(numbers), 0)
+    limit, least = variance_known.surest(numbers)
+    shared = numbers <= limit
+    assert shared.mean() == pytest.approx(variance_known.SUREST, abs=1e-3)
+    assert least * shared.sum() == pytest.approx(numbers[shared].sum())
+    assert variance_known.surest(np.full(9, 0.25)) == (0.25, 0.25)
+    assert variance_known.surest(np.empty(0)) == (0.0, 0.0)
+
+
+def test_surroundings_tell_the_range_of_what_is_known():
+    depth = np.zeros((9, 9))
+    depth[4, 4], depth[0, 0] = 2.0, np.nan
+    around = variance_known.Surroundings.of(depth)
+    close, wide = (np.exp(told) - variance_known.LEVEL for told in (around.close, around.wide))
+    for span, reach in ((close, 1), (wide, 2)):
+        inside = np.zeros((9, 9), bool)
+        inside[4 - reach : 5 + reach, 4 - reach : 5 + reach] = True
+        assert_allclose(span, np.where(inside, 2.0, 0.0), atol=1e-12)
+    nowhere = variance_known.Surroundings.of(np.full((4, 4), np.nan))
+    assert_allclose(nowhere.wide, np.log(variance_known.LEVEL))
 
 
 LAW = law.Law(share=0.1, size=1.0, limit=9.0)
 
 
-def error_of(evidence: Evidence, chance: Vector, weight: Vector) -> Vector:
-    weighed = weighing.Weighed(chance, weight)
-    return variance_known.expected_error(LAW, False, evidence, weighed, weight > 0.5)
+def error_of(evidence: Evidence, chance: Vector, weight: Vector, span: float = 0.0) -> Vector:
+    """What is expected of pixels whose surroundings differ by so much."""
+    told = np.full(len(chance), np.log(span + variance_known.LEVEL))
+    noise, around = variance_known.Noise(LAW, False, -3.0), variance_known.Surroundings(told, told)
+    return variance_known.expected_error(noise, around, evidence, weighing.Weighed(chance, weight), weight > 0.5)
 
 
 def test_pixels_that_nothing_speaks_against_have_lost_what_was_taken():
     """As where a sensor's own variance has something taken of each."""
     zero, residual = np.zeros(50), np.random.default_rng(9).standard_normal(50)
     evidence = Evidence(zero, zero + 1e-4, residual, zero, zero + 0.01, zero + 9, zero > 0)
-    assert_allclose(error_of(evidence, zero, zero + 0.3), np.square(0.3 * residual))
+    assert_allclose(error_of(evidence, zero, zero + 0.3), np.square(0.3 * residual), atol=1e-5)
+
+
+def test_more_is_expected_of_pixels_whose_surroundings_differ_more():
+    """Noise that was missed has a value of its surroundings, so that it errs by less than they differ."""
+    zero = np.zeros(1)
+    evidence = Evidence(zero, zero + 1e-4, zero, zero, zero + 0.01, zero + 9, zero > 0)
+    spans = np.geomspace(0.01, 1, 9)
+    expected = np.array([error_of(evidence, zero, zero, span)[0] for span in spans])
+    assert (np.diff(expected) > 0).all()
+    assert (expected < LAW.share * np.square(spans)).all()
+
+
+def test_a_correction_is_less_certain_on_a_map_that_is_undecided():
+    """As amid leaves, where much that looks like noise is none."""
+    chances = np.zeros(1000)
+    chances[:20] = 0.99
+    decided = variance_known.undecided(chances)
+    chances[20:60] = 0.5
+    assert variance_known.undecided(chances) > decided + 1
+    zero = np.zeros(1)
+    evidence = Evidence(zero, zero + 1e-4, zero + 1, zero + 50, zero + 0.01, zero + 9, zero > 0)
+    around, weighed = variance_known.Surroundings(zero - 3, zero - 3), weighing.Weighed(zero + 0.95, zero + 0.95)
+    for quantised in (False, True):
+        sure, unsure = (
+            variance_known.expected_error(
+                variance_known.Noise(LAW, quantised, undecided), around, evidence, weighed, zero == 0
+            )[0]
+            for undecided in (-5.0, -2.0)
+        )
+        assert sure < unsure
 
 
 def test_noise_that_is_seen_and_kept_is_no_secret():

@@ -135,9 +135,9 @@ class Detector:
             noisy &= dense.beyond(evidence.residual, part.depth, self.smoother.level)
             shown = np.where(noisy, value, part.depth).astype(np.float32)
             smoothed, variance = self.smoother(shown, part.window, threads)
-            doubt = np.where(noisy, self.doubt(evidence, weighed, noisy), 0)
+            doubt = np.where(noisy, self.doubt(value, evidence, weighed, noisy), 0)
             return Corrected(np.where(known, smoothed, np.nan), np.maximum(variance, doubt), noisy)
-        variance = self.doubt(evidence, weighed, noisy)
+        variance = self.doubt(value, evidence, weighed, noisy)
         if part.variance is not None:
             variance = np.maximum(variance, np.square(1 - weighed.weight) * np.where(known, part.variance, 0))
         return Corrected(value, variance, noisy)
@@ -165,7 +165,7 @@ def _detector(
         outlier = noisy & dense.beyond(seen.residual, sample.depth, level)
         without = np.where(outlier, weighed.blended(sample.depth, seen), sample.depth).astype(np.float32)
         smoother = dense.Smoother(level, coding).rehearsed(rehearsal.sample(without), threads)
-    doubt = Doubt.of(law, quantum > 0, seen, weighed, known, noisy)
+    doubt = Doubt.of(law, quantum > 0, weighed.blended(sample.depth, seen), seen, weighed, noisy)
     return Detector(sight, doubt, smoother), seen, weighed, rehearsal
 
 

@@ -1,22 +1,26 @@
 """The squared error to expect at a known pixel.
 
-A pixel of which something was taken errs by that if it was clean, and by the rest of its residual if it was noisy. And
-a noisy pixel errs by its noise if it was not suspected, and by what the codes got wrong if it was corrected. How large
-that is follows from the texture about the pixel, the disagreement of its patches, its chance of being noisy
-and the law of the map's noise; how it follows was learned once, on many maps whose truth is known
-(benchmarks/variance.py), because one map has too few errors to learn from.
+A noisy pixel that was not suspected has a value of its surroundings: it errs by no more than these differ among
+themselves, and by next to nothing where they are level. So the range of the believed values about a pixel tells most of
+what it may err by; the texture about it, the share and the size of the map's noise the rest. A pixel that was suspected
+and kept errs by what the suspicion leaves open.
 
-Most of what kept pixels err by comes from a handful of impulses that happen to look like their surroundings. Nothing
-tells those apart, so pixels of which about the same is expected share one variance, so many of them that one such
-impulse does not break the promise.
+A pixel that was corrected errs by all that was taken if it was clean, and by what the codes got wrong otherwise. How
+likely it was clean follows from its odds and its score, and from how undecided the map is as a whole: where many pixels
+may or may not be noise, as amid leaves, those that look like noise are no noise more often.
+
+How it all follows was learned once, on many maps whose truth is known (benchmarks/variance.py), because one map has too
+few errors to learn from; apart for maps that are quantised and that are not. Nearly half of the kept pixels of a map
+usually err by nothing at all but for a few that nothing tells apart: the surest share one variance.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter, minimum_filter
 from scipy.special import expit, logit
 
 from sparsedepth.restore.evidence import Evidence
@@ -24,88 +28,163 @@ from sparsedepth.restore.law import Law
 from sparsedepth.restore.weighing import Weighed
 from sparsedepth.vocabulary import Floats, Vector
 
-KEPT = np.array([-1.097, 0.316, 0.449, 0.62, 0.388, 0.739, -1.731, -0.053, 1.774])
-CORRECTED = np.array([7.344, 1.625, 0.938, 0.101, -0.058, 0.025, -0.279, -1.565, 1.5])
-CLEAN = np.array([2.943, -0.89, -0.191])
-"""The weights of `signs_of_kept`, of `signs_of_corrected` and of `signs_of_clean`."""
-SHARED = {"kept": 1.0, "corrected": 0.1}
-"""The squared error, in variances of the map, that pixels of one promised variance are expected to have together."""
+RANGES = np.log(np.geomspace(0.01, 2.56, 9))
+"""The logarithms of ranges for which `Weights.missed` tells the error."""
+LEVEL = 0.005
+"""The range below which surroundings are as good as level."""
+LARGEST = 2.0
+"""The logarithm of the largest squared error of noise that was missed."""
+SUREST = 0.4
+"""The share of a map's kept pixels that have one variance."""
 ENOUGH = 2**16
-"""Pixels that tell how finely others can be told apart."""
+"""Pixels that tell what the surest ones are."""
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """A mean for each range of numbers."""
+class Weights:
+    """What was learned on maps of one kind."""
 
-    begins: Vector
-    mean: Vector
+    missed: Vector
+    """The logarithm of the squared error at each of the `RANGES`, over share and size of the noise."""
+    by: Vector
+    """How that changes with the logarithms of texture and share."""
+    seen: Vector
+    """A kept suspect errs by what is left open, and by e to the first times that to the power of the second."""
+    corrected: Vector
+    """Of `signs_of_corrected`."""
+    clean: Vector
+    """Of `signs_of_clean`."""
+
+
+QUANTISED = Weights(
+    missed=np.array([-12.662, -10.636, -9.611, -8.136, -7.057, -5.822, -4.721, -4.296, -4.126]),
+    by=np.array([0.313, 0.163]),
+    seen=np.array([0.936, 0.676]),
+    corrected=np.array([-0.085, 0.14, 0.435, -0.046, 1.034, 1.193, -0.334]),
+    clean=np.array([4.671, -0.732, -0.312, 0.549]),
+)
+FINE = Weights(
+    missed=np.array([-7.672, -6.393, -5.172, -4.094, -3.053, -1.844, -0.839, -0.341, -0.288]),
+    by=np.array([1.158, 0.093]),
+    seen=np.array([-1.729, 0.528]),
+    corrected=np.array([3.03, 0.848, 0.494, -0.063, 1.697, 1.189, -0.37]),
+    clean=np.array([3.907, -0.476, -0.205, 0.917]),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """The logarithms of the ranges of the believed values about each pixel, its own among them."""
+
+    close: Floats
+    """Within three by three."""
+    wide: Floats
+    """Within five by five."""
 
     @classmethod
-    def of(cls, numbers: Vector, enough: float) -> Steps:
-        """Ranges that hold about ``enough`` in sum, or everything."""
-        if not len(numbers):
-            return cls(np.zeros(1), np.zeros(1))
-        rising = np.sort(numbers)
-        total = np.cumsum(rising)
-        which = np.minimum(total // enough, max(total[-1] // enough - 1, 0))
-        begins = np.unique(rising[np.unique(which, return_index=True)[1]])
-        which = np.searchsorted(begins, rising, side="right") - 1
-        return cls(begins, np.bincount(which, rising) / np.bincount(which))
+    def of(cls, believed: Floats) -> Surroundings:
+        known = np.isfinite(believed)
+        low, high = np.where(known, believed, np.inf), np.where(known, believed, -np.inf)
+        close, wide = (
+            maximum_filter(high, side, mode="nearest") - minimum_filter(low, side, mode="nearest") for side in (3, 5)
+        )
+        return cls(*(np.log(np.maximum(span, 0) + LEVEL) for span in (close, wide)))
 
-    def __call__(self, numbers: Floats) -> Floats:
-        return self.mean[np.maximum(np.searchsorted(self.begins, numbers, side="right") - 1, 0)]
+    def at(self, where: NDArray[np.bool_ | np.intp]) -> Surroundings:
+        """Those of some pixels: of a mask, or of numbers."""
+        numbers = np.flatnonzero(where) if where.dtype == bool else where
+        return Surroundings(*(getattr(self, part.name).ravel()[numbers] for part in fields(self)))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is known of a map's noise."""
+
+    law: Law
+    quantised: bool
+    undecided: float
+    """The logarithm of how far its suspects may or may not be noise, in the mean."""
+
+    @property
+    def weights(self) -> Weights:
+        return QUANTISED if self.quantised else FINE
 
 
 @dataclass(frozen=True, eq=False)
 class Doubt:
     """The variance of the known pixels of any part of a map."""
 
-    law: Law
-    quantised: bool
-    kept: Steps
-    corrected: Steps
+    noise: Noise
+    limit: float
+    """The expected error up to which kept pixels are among the surest."""
+    least: float
+    """The variance of those."""
+
+    @property
+    def law(self) -> Law:
+        return self.noise.law
 
     @classmethod
     def of(
         cls,
         law: Law,
         quantised: bool,
+        believed: Floats,
         evidence: Evidence,
         weighed: Weighed,
-        known: NDArray[np.bool_],
         noisy: NDArray[np.bool_],
     ) -> Doubt:
-        """Learn from a sample of the map how finely its pixels can be told apart."""
-        few = np.flatnonzero(known)
+        """Learn from a sample of the map how undecided it is, and what its surest pixels are."""
+        noise = Noise(law, quantised, undecided(weighed.chance))
+        few = np.flatnonzero(np.isfinite(believed) & ~noisy)
         few = few[:: -(-len(few) // ENOUGH) or 1]
-        noisy, part = noisy.ravel()[few], len(few) / max(int(known.sum()), 1)
         weighed = Weighed(weighed.chance.ravel()[few], weighed.weight.ravel()[few])
-        expected = expected_error(law, quantised, evidence.at(few), weighed, noisy)
-        return cls(
-            law,
-            quantised,
-            Steps.of(expected[~noisy], part * SHARED["kept"]),
-            Steps.of(expected[noisy], part * SHARED["corrected"]),
-        )
+        around = Surroundings.of(believed).at(few)
+        return cls(noise, *surest(expected_error(noise, around, evidence.at(few), weighed, np.zeros(len(few), bool))))
 
-    def __call__(self, evidence: Evidence, weighed: Weighed, noisy: NDArray[np.bool_]) -> Floats:
-        expected = expected_error(self.law, self.quantised, evidence, weighed, noisy)
-        doubt = self.kept(expected)
-        doubt[noisy] = self.corrected(expected[noisy])
-        return doubt
+    def __call__(self, believed: Floats, evidence: Evidence, weighed: Weighed, noisy: NDArray[np.bool_]) -> Floats:
+        expected = expected_error(self.noise, Surroundings.of(believed), evidence, weighed, noisy)
+        return np.where(~noisy & (expected <= self.limit), self.least, expected)
 
 
-def expected_error(law: Law, quantised: bool, evidence: Evidence, weighed: Weighed, noisy: NDArray[np.bool_]) -> Floats:
+def undecided(chance: Floats) -> float:
+    """From the chances of all pixels; what is added tells a map without suspects from one that is undecided."""
+    return float(np.log(((chance * (1 - chance)).sum() + 0.02) / (chance.sum() + 0.2)))
+
+
+def surest(expected: Vector) -> tuple[float, float]:
+    """The limit of what the surest pixels are expected to err by, and their mean."""
+    if not len(expected):
+        return 0.0, 0.0
+    limit = float(np.quantile(expected, SUREST, method="lower"))
+    return limit, float(expected[expected <= limit].mean())
+
+
+def expected_error(
+    noise: Noise, around: Surroundings, evidence: Evidence, weighed: Weighed, noisy: NDArray[np.bool_]
+) -> Floats:
     """The mean squared error of pixels like each."""
-    expected = left_open(evidence, weighed)
-    kept = ~noisy & (evidence.score > 0)
-    expected[kept] += expit(_weighed(KEPT, signs_of_kept(law, quantised, evidence.at(kept), weighed.chance[kept])))
-    theirs = evidence.at(noisy)
-    clean = expit(_weighed(CLEAN, signs_of_clean(theirs, weighed.chance[noisy])))
-    corrected = expit(_weighed(CORRECTED, signs_of_corrected(law, theirs)))
-    expected[noisy] = clean * np.square(weighed.weight[noisy] * theirs.residual) + (1 - clean) * corrected
+    weights, left = noise.weights, left_open(evidence, weighed)
+    expected = missed(weights, noise.law, around.wide, log_texture(evidence))
+    expected += np.where(weighed.chance > 0, seen(weights, left), left)
+    if noisy.any():
+        theirs, about, chance = evidence.at(noisy), around.at(noisy), weighed.chance[noisy]
+        wrong = expit(weighted(weights.corrected, signs_of_corrected(noise.law, about, theirs)))
+        clean = expit(weighted(weights.clean, signs_of_clean(noise.undecided, theirs, chance)))
+        expected[noisy] = clean * np.square(weighed.weight[noisy] * theirs.residual) + (1 - clean) * wrong
     return expected
+
+
+def missed(weights: Weights, law: Law, wide: Floats, texture: Floats) -> Floats:
+    """What noise that was not suspected comes to."""
+    share = _share(law)
+    told = np.interp(wide, RANGES, weights.missed) + weights.by[0] * texture + weights.by[1] * share
+    return np.exp(np.minimum(told + share - np.log(law.size), LARGEST))
+
+
+def seen(weights: Weights, left: Floats) -> Floats:
+    """What suspects that were kept err by: low chances are less certain than they look."""
+    return left + np.exp(weights.seen[0]) * left ** weights.seen[1]
 
 
 def left_open(evidence: Evidence, weighed: Weighed) -> Floats:
@@ -114,47 +193,23 @@ def left_open(evidence: Evidence, weighed: Weighed) -> Floats:
     return (chance * np.square(1 - weight) + (1 - chance) * np.square(weight)) * np.square(evidence.residual)
 
 
-def signs_of_kept(law: Law, quantised: bool, evidence: Evidence, chance: Floats) -> list[Floats | float]:
-    """What tells the error of a noisy pixel that was not suspected, and how likely it is to be noisy."""
-    odds, level = _odds(chance), float(quantised)
-    about = [_texture(evidence), _spread(evidence), _score(evidence), _rim(evidence)]
-    return [1.0, *about, _share(law), np.log(law.size), odds, level]
-
-
-def signs_of_corrected(law: Law, evidence: Evidence) -> list[Floats | float]:
+def signs_of_corrected(law: Law, around: Surroundings, evidence: Evidence) -> list[Floats | float]:
     """What tells the error of a noisy pixel that was corrected."""
-    texture, spread = _texture(evidence), _spread(evidence)
-    squares = [texture * texture, texture * spread, spread * spread]
-    return [1.0, texture, spread, *squares, _share(law), np.log(law.size), _rim(evidence)]
+    spread, rim = _log(evidence.spread, 1e-6), evidence.rim.astype(np.float64)
+    return [1.0, log_texture(evidence), spread, _share(law), rim, around.close, around.wide]
 
 
-def signs_of_clean(evidence: Evidence, chance: Floats) -> list[Floats | float]:
+def signs_of_clean(undecided: float, evidence: Evidence, chance: Floats) -> list[Floats | float]:
     """What tells that a pixel was corrected in vain."""
-    return [1.0, _odds(chance), _score(evidence)]
+    return [1.0, logit(np.clip(chance, 1e-6, 1 - 1e-6)), _log(evidence.score, 1e-3), undecided]
 
 
-def _weighed(weights: Vector, signs: list[Floats | float]) -> Floats:
+def weighted(weights: Vector, signs: list[Floats | float]) -> Floats:
     return np.asarray(sum(weight * sign for weight, sign in zip(weights, signs, strict=True)))
 
 
-def _odds(chance: Floats) -> Floats:
-    return logit(np.clip(chance, 1e-6, 1 - 1e-6))
-
-
-def _score(evidence: Evidence) -> Floats:
-    return _log(evidence.score, 1e-3)
-
-
-def _texture(evidence: Evidence) -> Floats:
+def log_texture(evidence: Evidence) -> Floats:
     return _log(evidence.texture, 1e-3)
-
-
-def _spread(evidence: Evidence) -> Floats:
-    return _log(evidence.spread, 1e-6)
-
-
-def _rim(evidence: Evidence) -> Floats:
-    return evidence.rim.astype(np.float64)
 
 
 def _share(law: Law) -> Floats:
