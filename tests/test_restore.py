@@ -339,6 +339,16 @@ def test_noise_is_everywhere_also_if_hardly_seen_at_some_depths_but_not_beside_m
     assert not dense.is_everywhere(np.where(near, np.round(depth), depth), outliers=0.01)
 
 
+def test_texture_of_heavy_tails_is_no_noise_that_is_everywhere():
+    """Leaves are rough everywhere, but not by a Gaussian law."""
+    normal = np.random.default_rng(5).standard_normal((2, 120, 120))
+    leaves = np.sign(normal[0]) * np.exp(2 * normal[1])
+    leaves *= 0.1 / dense.noise_deviation(leaves)
+    assert dense.noise_deviation(leaves) == pytest.approx(dense.noise_deviation(0.1 * normal[0]), rel=0.1)
+    assert dense.is_everywhere(0.1 * normal[0], outliers=0.01)
+    assert not dense.is_everywhere(leaves, outliers=0.01)
+
+
 def test_range_noise_beside_a_high_step_is_smoothed_to_the_step():
     """Steps of a hundred deviations of the noise are neither rounded off nor made smaller."""
     ranges = np.where(np.arange(96) < 48, 4.0, 12.0) * np.ones((96, 1))

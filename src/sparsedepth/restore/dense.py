@@ -41,6 +41,8 @@ FEW = 12
 ROUNDS = 32
 GAUSSIAN = 0.262
 """That quantile, in the flattest fifth of the blocks, for Gaussian noise of deviation one."""
+HIGH, TAIL = 0.75, 8.0
+"""A high quantile of the differences, and the most that it may be of the low one: 4 for Gaussian noise."""
 CLEARLY = 1.1
 """By what smoothing must take more than the noise amounts to for some of it to be called texture."""
 AGAIN = 0.3
@@ -111,12 +113,22 @@ def _fitted(level: NoiseLevel, blocks: Vector, depths: Vector) -> tuple[float, N
 def is_everywhere(depth: DepthMap, outliers: float) -> bool:
     """Whether there is noise worth smoothing at every pixel, beside such a share of outliers.
 
-    Many outliers look like noise at some depths, but not in the flattest blocks of all.
+    Many outliers look like noise at some depths, but not in the flattest blocks of all; leaves do even there, but their
+    differences are not Gaussian.
     """
     if outliers >= FEW_OUTLIERS:
         return noise_deviation(depth) > LEAST
-    level = NoiseLevel.of(depth).at(depth[np.isfinite(depth)])
-    return bool(len(level) and np.square(level).mean() > LEAST**2)
+    level = NoiseLevel.of(depth)
+    known = depth[np.isfinite(depth)]
+    worth = len(known) > 0 and np.square(level.at(known)).mean() > LEAST**2
+    return bool(worth and not _is_texture(depth, level))
+
+
+def _is_texture(depth: DepthMap, level: NoiseLevel) -> bool:
+    """Whether even the flattest blocks with such noise have far larger differences than it has."""
+    low, high, expected = _in_blocks(depth), _in_blocks(depth, HIGH), level.at(_depths(depth))
+    flat = (low <= expected * GAUSSIAN) & (expected > LEAST)
+    return bool(flat.any() and np.median(high[flat] / expected[flat]) > TAIL * GAUSSIAN)
 
 
 def beyond(residual: Floats, depth: DepthMap, level: NoiseLevel) -> NDArray[np.bool_]:
@@ -129,10 +141,10 @@ def _depths(depth: DepthMap) -> Floats:
     return _quantile(_cut(depth[:-1, :-1]), 0.5)
 
 
-def _in_blocks(depth: DepthMap) -> Floats:
-    """A low quantile of the crossed differences in each block, NaN where little is known."""
+def _in_blocks(depth: DepthMap, share: float = QUANTILE) -> Floats:
+    """A low quantile, or another, of the crossed differences in each block, NaN where little is known."""
     crossed = np.abs(depth[1:, 1:] - depth[1:, :-1] - depth[:-1, 1:] + depth[:-1, :-1]) / 2
-    return _quantile(_cut(crossed), QUANTILE)
+    return _quantile(_cut(crossed), share)
 
 
 def _quantile(blocks: Floats, share: float) -> Floats:
