@@ -123,6 +123,16 @@ def few_mixtures(depth):
     return np.where(rng.random(depth.shape) < 0.005, noisy, depth)
 
 
+def hair(depth):
+    """At some steps the pixels on both sides lie between them, each nearer to the side across: mixtures seldom do."""
+    rows, columns = np.nonzero(np.abs(np.diff(depth, axis=1)) > 0.5)
+    rows, columns = rows[::2], columns[::2]
+    left, right = depth[rows, columns], depth[rows, columns + 1]
+    hairy = depth.copy()
+    hairy[rows, columns], hairy[rows, columns + 1] = 0.35 * left + 0.65 * right, 0.65 * left + 0.35 * right
+    return hairy
+
+
 @pytest.mark.parametrize("depth", SCENES, ids=range(3))
 @pytest.mark.parametrize(
     "made",
@@ -131,12 +141,13 @@ def few_mixtures(depth):
         thin_things,
         ramps,
         few_mixtures,
+        hair,
         lambda depth: gaussian_filter(depth, 0.7),
         lambda depth: zoom(depth, 0.7, order=1),
         lambda depth: zoom(depth, 1.5, order=1),
         lambda depth: depth.reshape(50, 2, 50, 2).mean(axis=(1, 3)),
     ],
-    ids=["sharp", "wires", "ramps", "few", "blurred", "smaller", "larger", "pooled"],
+    ids=["sharp", "wires", "ramps", "few", "hair", "blurred", "smaller", "larger", "pooled"],
 )
 def test_things_and_ramps_are_no_mixtures(depth, made):
     assert flying_of(made(depth)) == Flying()

@@ -58,8 +58,9 @@ TIMES = 4
 """Pixels that are alone between two faces by chance are at most so many times as many as those beyond."""
 SMOOTH = 0.04
 """The share of pixels alone between two sides for which these are faces, at least: less is texture."""
-RAMPS = 5
-"""Two mixtures of one crossing are so many times as often in order as in disorder, at most: more are ramps."""
+RAMPS, HAIR, CHANCE = 5, 3, 2
+"""Two mixtures of one crossing are so many times as often in order as in disorder, at most: more are ramps. And so many
+times as often in disorder as in order, but for a few: more are thin things on either side."""
 FEW, LEAST_SHARE = 14, 0.03
 """Mixtures between faces and those in disorder are so many, at least, and so many for each sharp crossing."""
 
@@ -149,7 +150,8 @@ class Flying:
             return False
         none, one, *two = self._crossings(depth, sides, amid.number[amid.faces & within])
         *_, order, disorder = self._crossings(depth, sides, amid.number[within])
-        by_themselves = one**2 <= 4 * (none + 1) * (sum(two) + 1) and order <= RAMPS * (disorder + 1)
+        either_way = order <= RAMPS * (disorder + 1) and disorder <= HAIR * (order + CHANCE)
+        by_themselves = one**2 <= 4 * (none + 1) * (sum(two) + 1) and either_way
         return bool(by_themselves and surplus + 2 * disorder >= max(FEW, LEAST_SHARE * none))
 
     def _crossings(self, depth: DepthMap, sides: DepthMap, mixtures: NDArray[np.intp]) -> NDArray[np.intp]:
