@@ -15,6 +15,8 @@ from sparsedepth.vocabulary import DepthMap, Floats
 
 DOUBTFUL = 0.2
 """The score up to which a pixel is certainly clean."""
+DISAGREEING, WRONG = 3.0, 5e-4
+"""By what codes err, in variances of the patches, and the chance that they are wrong altogether."""
 LEAST_COUNT = 1.9
 """A map with fewer noisy pixels than this is taken for clean: one that is found counts as two, but for rounding."""
 
@@ -53,6 +55,17 @@ class Weighing:
         chance[doubtful] = expit(odds(part, evidence, self.law, self.quantum, doubtful))
         weight = np.where(known, chance if self.takes_anything else 0.0, 1.0)
         if part.variance is not None:
-            coded = evidence.spread + RESOLUTION**2
-            weight = 1 - (1 - weight) * coded / (coded + np.where(known, part.variance, 0))
+            given = np.where(known, part.variance, 0)
+            weight = np.where(known, 1 - (1 - weight) * (1 - _by_variance(evidence, given)), 1.0)
         return Weighed(chance, weight)
+
+
+def _by_variance(evidence: Evidence, given: Floats) -> Floats:
+    """How much of the coded value to take if what was measured has such a variance.
+
+    By the variances of both; but codes may be wrong altogether, at a step say: if so, both differ by more than allowed.
+    """
+    coded = DISAGREEING * evidence.spread + RESOLUTION**2
+    right, wrong = given + coded, given + 1
+    odds_of_wrong = np.log(WRONG * np.sqrt(right / wrong)) + np.square(evidence.residual) * (1 / right - 1 / wrong) / 2
+    return expit(-odds_of_wrong) * given / right
