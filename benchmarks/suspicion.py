@@ -1,17 +1,18 @@
 """Learns the network of `sparsedepth.restore.suspicion` on maps with known noise, and says how it does on others.
 
-Crops of Middlebury 2005 and 2006, of sensors' frames, simulated laser scans of three kinds and planes, as they are and
-with small things added, which are no noise; with 1, 5 and 20 % of impulses of half, once and twice the paper's size,
-seen at the first look and at the last one. The network makes the logarithm of the squared error of each map least, in
-the mean. Looks depend on the network that is there, so it is learned from what the one before shows. Networks that
-have not learned from a third of the scenes each are kept for benchmarks/variance.py. Needs SPARSEDEPTH_DATA; about half
-an hour.
+Crops of Middlebury 2005 and 2006, of sensors' frames, simulated laser scans of four kinds and planes, as they are and
+with small things added, which are no noise; some quantised, some with holes. With 1, 5 and 20 % of impulses of half,
+once and twice the paper's size, with a few, with none, and with noise on one side; seen at the first look and at the
+last one. The network makes the logarithm of the squared error of each map least, in the mean. Looks depend on the
+network that is there, so it is learned from what the one before shows. Networks that have not learned from a third of
+the scenes each are kept for benchmarks/variance.py. Needs SPARSEDEPTH_DATA; about half an hour.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, pairwise, product
 from pathlib import Path
@@ -26,18 +27,22 @@ from sparsedepth.data.crops import crops
 from sparsedepth.data.middlebury import disparities, disparity_files
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_ranges, simulated_scans
-from sparsedepth.data.synthetic import corrupted
+from sparsedepth.data.synthetic import corrupted, quantised, with_missing
 from sparsedepth.data.time_of_flight import mug
 from sparsedepth.restore import calibrated
 from sparsedepth.restore.door import Work
 from sparsedepth.restore.evidence import Evidence, gather, quantum_of
-from sparsedepth.restore.suspicion import Network, signs_of, too_large
+from sparsedepth.restore.suspicion import Network, signs_of, vetoes
 from sparsedepth.restore.weighing import DOUBTFUL
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 LEVELS = tuple(product((0.01, 0.05, 0.2), (0.5, 1.0, 2.0)))
 """The shares and amplitudes of the noise; each map has some of them, drawn by chance, without and with things."""
-DRAWS = 4
+DRAWS = 3
+RARE = (0.001, 0.002, 0.004)
+"""The share of the noise of two more draws, the first of which has none at all."""
+OTHER_SHAPE, QUANTISED, WITH_HOLES = 0.15, 0.2, 0.1
+"""How often noise is Laplace's, a map is rounded to some levels, and pixels are hidden."""
 FAST = 0.2
 """The share of maps that are looked at as `fast` does."""
 THINGS = (4, 16)
@@ -49,7 +54,7 @@ ANEW = 5
 STRONGEST = 300
 """The pull of a pixel on the odds, at most, in mean ones: single large errors would lead all others astray."""
 FOLDS = 3
-LEAST = 0.01
+LEAST = 0.03
 """Squared error, in map variances, below which a map is as good as restored."""
 
 
@@ -60,7 +65,7 @@ class Seen:
     kind: str
     scene: str
     signs: Floats
-    too_large: Vector
+    vetoed: Vector
     noise: Vector
     residual: Vector
     elsewhere: float
@@ -82,7 +87,8 @@ def sources() -> Iterator[tuple[str, str, DepthMap]]:
     yield from (("sensor", "Motorcycle", crop.depth) for crop in crops(motorcycle_disparity(), 2, seed=2))
     yield from (("scan", f"scan {i}", depth) for i, depth in enumerate(simulated_scans(40)))
     yield from (("scan", f"finer scan {i}", depth) for i, depth in enumerate(islice(finer_scans(), 32)))
-    yield from (("planes", f"planes {i}", planes(np.random.default_rng([91, i]))) for i in range(24))
+    yield from (("scan", f"leaves {i}", depth) for i, depth in enumerate(islice(single_leaves(), 32)))
+    yield from (("planes", f"planes {i}", planes(np.random.default_rng([91, i]))) for i in range(72))
 
 
 def finer_scans(size: int = 100, known: float = 0.7) -> Iterator[DepthMap]:
@@ -95,6 +101,31 @@ def finer_scans(size: int = 100, known: float = 0.7) -> Iterator[DepthMap]:
         scan = ranges[rows, left : left + size]
         if np.isfinite(scan).mean() > known:
             yield scan
+
+
+def single_leaves(size: int = 100, known: float = 0.6) -> Iterator[DepthMap]:
+    """Simulated scans through sparse crowns: single returns in front of everything else, denser towards a middle."""
+    rows, columns = np.indices((size, size))
+    for seed in range(10_000):
+        rng = np.random.default_rng([79, seed])
+        ranges = simulated_ranges(rng, size)
+        for _ in range(rng.integers(1, 4)):
+            (row, column), (high, wide) = rng.uniform(0, size, 2), rng.uniform(8, 35, 2)
+            away = ((rows - row) / high) ** 2 + ((columns - column) / wide) ** 2
+            luck = rng.random((size, size))
+            if rng.random() < 0.5:
+                luck = np.minimum(luck, np.roll(luck, 1, axis=rng.integers(2)) + rng.choice([0.0, 0.3]))
+            leaf = luck < rng.choice([0.003, 0.01, 0.03, 0.1, 0.3]) * np.exp(-away)
+            ranges = np.where(leaf, np.minimum(ranges, _leaves(ranges[away < 1], rng, (size, size))), ranges)
+        if np.isfinite(ranges).mean() > known:
+            yield np.log(ranges)
+
+
+def _leaves(behind: Floats, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Ranges of leaves in front of what is behind them."""
+    nearest = np.nanmin(behind, initial=40.0, where=np.isfinite(behind))
+    begin, depth = rng.uniform(0.3, 0.95) * nearest, rng.uniform(0.02, 0.2) * nearest
+    return begin + np.abs(rng.normal(0, depth, shape))
 
 
 def planes(rng: np.random.Generator, size: int = 100) -> DepthMap:
@@ -132,6 +163,32 @@ def with_things(depth: DepthMap, rng: np.random.Generator) -> DepthMap:
     return depth
 
 
+def spoilt(truth: DepthMap, share: float, rng: np.random.Generator, amplitude: float) -> DepthMap:
+    """With impulses, mostly the paper's, else of heavier tails."""
+    if rng.random() > OTHER_SHAPE:
+        return corrupted(truth, share, rng, amplitude)
+    noise = rng.laplace(0, amplitude / 2, truth.shape) * np.nanstd(truth)
+    return (truth + np.where(rng.random(truth.shape) < share, noise, 0)).astype(np.float32)
+
+
+def on_one_side(plain: DepthMap, rng: np.random.Generator) -> Iterator[tuple[DepthMap, DepthMap]]:
+    """True and noisy maps whose noise lies on one side only, without and with things."""
+    for truth in (plain, with_things(plain, rng)):
+        share, amplitude = rng.choice([*RARE[1:], 0.01, 0.05, 0.2]), rng.choice([0.5, 1.0, 2.0])
+        noise = np.abs(corrupted(truth, share, rng, amplitude) - truth)
+        yield truth, truth + np.float32(rng.choice([-1, 1])) * noise
+
+
+def variants(plain: DepthMap, rng: np.random.Generator) -> Iterator[tuple[DepthMap, DepthMap]]:
+    """True and noisy maps."""
+    for base in (plain, with_things(plain, rng)):
+        levels = [*rng.permutation(LEVELS)[:DRAWS], (rng.choice(RARE), rng.choice([0.5, 1.0, 2.0])), (0.0, 1.0)]
+        for share, amplitude in levels:
+            truth = quantised(base, int(rng.choice([32, 64, 128]))) if rng.random() < QUANTISED else base
+            truth = with_missing(truth, rng.uniform(0.2, 0.6), rng) if rng.random() < WITH_HOLES else truth
+            yield truth, spoilt(truth, share, rng, amplitude)
+
+
 def looked_at(kind: str, scene: str, truth: DepthMap, noisy: DepthMap, quality: str = "balanced") -> Iterator[Seen]:
     """What is seen of a map at the first look and at the last one."""
     coding = calibrated.coding(None, quality)
@@ -145,7 +202,7 @@ def looked_at(kind: str, scene: str, truth: DepthMap, noisy: DepthMap, quality: 
     def at(evidence: Evidence) -> Seen:
         where = evidence.score > DOUBTFUL
         law = detector.doubt.law
-        signs, lost = signs_of(sample, evidence, law, quantum, where), too_large(evidence.at(where), law)
+        signs, lost = (tell(sample, evidence, law, quantum, where) for tell in (signs_of, vetoes))
         elsewhere = float(np.square(noise[~where]).sum())
         return Seen(kind, scene, signs, lost, noise[where], evidence.residual[where], elsewhere)
 
@@ -159,7 +216,7 @@ def learned(maps: Sequence[Seen], seed: int = 0) -> Network:
     signs = np.concatenate([seen.signs for seen in maps])
     given, noise, residual = (
         np.concatenate([getattr(seen, name) for seen in maps]).astype(np.float32)
-        for name in ("too_large", "noise", "residual")
+        for name in ("vetoed", "noise", "residual")
     )
     map_of = np.repeat(np.arange(len(maps)), [len(seen.noise) for seen in maps])
     network = _beginning(signs, rng)
@@ -245,22 +302,29 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("src/sparsedepth/restore/suspicion.safetensors"))
     parser.add_argument("--folds", type=Path, default=Path("out/suspicion"), help="for the held-out networks")
     wishes = parser.parse_args()
-    maps: list[Seen] = []
-    for number, (kind, scene, depth) in enumerate(sources()):
-        rng = np.random.default_rng([5, number])
-        plain = (depth / np.nanstd(depth)).astype(np.float32)
-        for truth in (plain, with_things(plain, rng)):
-            for share, amplitude in rng.permutation(LEVELS)[:DRAWS]:
-                quality = "fast" if rng.random() < FAST else "balanced"
-                maps += looked_at(kind, scene, truth, corrupted(truth, share, rng, amplitude), quality)
-        print(f"{number + 1} maps", end="\r", flush=True)
+    with ProcessPoolExecutor(2) as pool:
+        maps = [seen for some in pool.map(all_of, enumerate(sources())) for seen in some]
     fold = [fold_of(seen.scene) for seen in maps]
-    networks = [learned([seen for seen, of in zip(maps, fold, strict=True) if of != held]) for held in range(FOLDS)]
-    judge(maps, [expit(networks[of](seen.signs) + seen.too_large) for seen, of in zip(maps, fold, strict=True)])
+    sets = [[seen for seen, of in zip(maps, fold, strict=True) if of != held] for held in range(FOLDS)]
+    with ThreadPoolExecutor(2) as threads:
+        *networks, whole = threads.map(learned, [*sets, maps])
+    judge(maps, [expit(networks[of](seen.signs) + seen.vetoed) for seen, of in zip(maps, fold, strict=True)])
     wishes.folds.mkdir(parents=True, exist_ok=True)
     for held, network in enumerate(networks):
         store(network, wishes.folds / f"{held}.safetensors")
-    store(learned(maps), wishes.output)
+    store(whole, wishes.output)
+
+
+def all_of(source: tuple[int, tuple[str, str, DepthMap]]) -> list[Seen]:
+    """What is seen of all variants of a numbered map."""
+    number, (kind, scene, depth) = source
+    plain = (depth / np.nanstd(depth)).astype(np.float32)
+    maps: list[Seen] = []
+    for seed, kinds in ((5, variants), (6, on_one_side)):
+        rng = np.random.default_rng([seed, number])
+        for truth, noisy in kinds(plain, rng):
+            maps += looked_at(kind, scene, truth, noisy, "fast" if rng.random() < FAST else "balanced")
+    return maps
 
 
 def store(network: Network, output: Path) -> None:

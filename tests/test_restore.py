@@ -98,11 +98,14 @@ def test_the_density_of_noise_is_one():
         assert np.trapezoid(mass * at**2, at) == pytest.approx(size**2 / 2, rel=1e-3)
 
 
-def told_law(depth):
+def law_of(depth):
     """The law that a map of unit deviation is found to have."""
     part, coding = Part.of_all(depth, None), calibrated.coding(None, "fast")
-    detector = calibrated._detector(part, gather(part, coding, 0.0, 1), coding, 0.0, True, 1)[0]
-    found = detector.sight.weighing.law
+    return calibrated._detector(part, gather(part, coding, 0.0, 1), coding, 0.0, True, 1)[0].sight.weighing.law
+
+
+def told_law(depth):
+    found = law_of(depth)
     return found.share * np.isfinite(depth).sum(), found.size
 
 
@@ -119,6 +122,15 @@ def test_the_law_of_noise_is_found(share, size):
     count, found = told_law(spoilt)
     assert count == pytest.approx(share * spoilt.size, rel=0.25)
     assert found == pytest.approx(size, rel=0.3)
+
+
+def test_noise_on_both_sides_does_not_lean_and_on_one_side_it_does():
+    clean = stairs()
+    noise = corrupted(clean, 0.03, np.random.default_rng(1)) - clean
+    assert abs(law_of(clean + noise).lean) < 0.25
+    above, below = (law_of(clean + side * np.abs(noise)).lean for side in (1, -1))
+    assert above > 0.8
+    assert below < -0.8
 
 
 def test_much_noise_is_no_smaller_than_it_is():
@@ -342,7 +354,7 @@ def test_noise_is_everywhere_also_if_hardly_seen_at_some_depths_but_not_beside_m
 def test_texture_of_heavy_tails_is_no_noise_that_is_everywhere():
     """Leaves are rough everywhere, but not by a Gaussian law."""
     normal = np.random.default_rng(5).standard_normal((2, 120, 120))
-    leaves = np.sign(normal[0]) * np.exp(2 * normal[1])
+    leaves = np.sign(normal[0]) * np.exp(3 * normal[1])
     leaves *= 0.1 / dense.noise_deviation(leaves)
     assert dense.noise_deviation(leaves) == pytest.approx(dense.noise_deviation(0.1 * normal[0]), rel=0.1)
     assert dense.is_everywhere(0.1 * normal[0], outliers=0.01)

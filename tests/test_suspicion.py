@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,7 +15,7 @@ from sparsedepth.restore import calibrated, suspicion, weighing
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.evidence import Evidence, gather
 from sparsedepth.restore.law import Law
-from sparsedepth.restore.suspicion import signs_of, too_large
+from sparsedepth.restore.suspicion import _sides, in_squares, signs_of, too_large, vetoes
 from sparsedepth.vocabulary import DepthMap, Floats
 
 LAW = Law(share=0.05, size=1.0, limit=9.0)
@@ -58,6 +60,17 @@ def test_signs_turn_with_the_map(symmetry):
     assert_allclose(again, signs_of(part, evidence, LAW, 0.0, where)[number[number >= 0]], atol=1e-4)
 
 
+def test_sides_do_not_ask_which_way_is_near():
+    _, evidence = seen(noisy_step())
+    where = evidence.score > weighing.DOUBTFUL
+    upside_down = replace(evidence, value=-evidence.value, residual=-evidence.residual)
+    ours, theirs = (
+        _sides(each, replace(LAW, lean=lean), where) for each, lean in ((evidence, 0.3), (upside_down, -0.3))
+    )
+    assert_allclose(theirs, ours, atol=1e-5)
+    assert np.abs(ours).max(axis=1).min() > 0.2
+
+
 def test_maps_of_a_stack_do_not_see_each_other():
     stack = np.stack([noisy_step(seed) for seed in range(3)])
     together = signs_of(*seen(stack), LAW, 0.0, np.isfinite(stack))
@@ -75,6 +88,24 @@ def test_a_pixel_far_from_everything_is_noise_and_a_thing_of_its_size_is_not(see
         assert (result.origin[there] == Origin.MEASURED).all()
         assert_allclose(result.depth[there], thing[there], atol=0.25)
         assert (result.origin == Origin.CORRECTED).sum() > 20
+
+
+def test_what_makes_a_square_with_others_alike_is_a_thing():
+    """Also in a stack, and whatever the network would say."""
+    maps = np.stack([bump(1.0, side) for side in (1, 2, 3)])
+    part = Part.of_all(maps, None)
+    zero = np.zeros(maps.shape)
+    off = Evidence(zero, zero, zero + 0.5, zero, zero, zero, zero > 0)
+    found = in_squares(part, off, 0.0)
+    assert [found[which, 20 : 20 + side, 20 : 20 + side].all() for which, side in enumerate((1, 2, 3))] == [
+        False,
+        True,
+        True,
+    ]
+    where = np.zeros(maps.shape, bool)
+    where[:, 20, 20] = True
+    assert_array_equal(vetoes(part, off, LAW, 0.0, where), [0, -suspicion.IMPOSSIBLE, -suspicion.IMPOSSIBLE])
+    assert not in_squares(part, Evidence(zero, zero, zero + 0.001, zero, zero, zero, zero > 0), 0.0)[:, 20, 20].any()
 
 
 def test_blocks_do_not_matter(monkeypatch):
@@ -113,6 +144,19 @@ def test_noise_larger_than_any_is_a_thing_unless_it_lies_clear():
         assert_array_equal(doubtful[:2], 0)
         assert doubtful[2] == pytest.approx(-3.5)
         assert_array_equal(doubtful[3:], -suspicion.IMPOSSIBLE)
+
+
+def test_of_a_doubtful_measurement_the_codes_are_believed_unless_both_cannot_be():
+    """Less is taken of codes that disagree, and hardly anything if they are off by more than both variances allow."""
+    depth = np.zeros((1, 5), np.float32)
+    spread, residual = np.array([[0, 0, 0.1, 0, 0]]), np.array([[0.1, 0.5, 0.1, 3.0, 0.1]])
+    given = np.array([[0.25, 0.25, 0.25, 0.25, 0]], np.float32)
+    evidence = Evidence(depth, spread, residual, 0 * spread, spread, spread, spread > 1)
+    weight = weighing.Weighing(LAW, 0.0, False)(Part.of_all(depth, given), evidence).weight[0]
+    assert (weight[:2] > 0.95).all()
+    assert 0.2 < weight[2] < 0.8
+    assert weight[3] < 0.05
+    assert weight[4] == 0
 
 
 def test_a_map_that_is_not_to_be_corrected_still_tells_its_chances():

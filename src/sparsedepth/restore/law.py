@@ -46,6 +46,9 @@ class Law:
     """In deviations of the map."""
     limit: float
     """The score beyond which noise was counted."""
+    lean: float = 0.0
+    """How many more of the pixels beyond it lie above what the codes say than below: from -1 to 1. Noise lies on both
+    sides, things that look like noise mostly on one."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,11 @@ def estimate(evidence: Evidence, known: NDArray[np.bool_], rehearsal: Rehearsal,
         smaller = np.log(best.law.size / smoother.law.size) > max(luck, CLEARLY)
         if fewer or smaller:
             best = smoother
-    return best.law
+    return replace(best.law, lean=_lean(evidence.residual[known & (evidence.score > best.law.limit)]))
+
+
+def _lean(residuals: Vector) -> float:
+    return float(np.sign(residuals).sum() / (len(residuals) + FEW))
 
 
 def smooth_limit(textures: Vector, part: float) -> float:

@@ -8,7 +8,7 @@ of two hidden layers learned it once, from other maps whose noise is known (benc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from importlib import resources
 
 import numpy as np
@@ -25,14 +25,20 @@ REACH = 3
 """How far away neighbours are looked for, in pixels."""
 NEAREST = {1: (0, 1, 3), 2: (0, 1, 2, 4, 7), 3: (0, 3, 10)}
 """Which of the nearest neighbours, in depth, are asked for their distance, within each reach."""
+FAR = (-9, -6, -3, 0, 3, 6, 9)
+"""The rows and columns about a pixel of those further away that are asked, too: things come in crowds."""
+FAR_RANKS = (0, 3)
+"""Which of them, in order of their distance in depth."""
 FLOCKS, FLOCK = (5, 9, 21), 1.0
 """The sides of the squares in which others are counted whose score is beyond this."""
 LARGEST = 4.0
 """Deviations of a sign beyond which it is not heeded."""
 BLOCK = 2**16
 """Pixels whose neighbours are looked at together: a matter of memory only."""
+ALIKE = 0.7
+"""What four pixels differ by, at most, in residuals of one of them, if they are one thing."""
 TOO_LARGE, IMPOSSIBLE = 3.0, 8.0
-"""Sizes of the map's noise beyond which noise is hardly ever, and the most that this takes from the odds."""
+"""Sizes of the map's noise beyond which noise is hardly ever, and the most that a veto takes from the odds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +81,22 @@ def odds(part: Part, evidence: Evidence, law: Law, quantum: float, where: NDArra
         return np.empty(0)
     signs = signs_of(part, evidence, law, quantum, where)
     told = [network()(signs[begin : begin + BLOCK]) for begin in range(0, len(signs), BLOCK)]
-    return np.concatenate(told) + too_large(evidence.at(where), law)
+    return np.concatenate(told) + vetoes(part, evidence, law, quantum, where)
+
+
+def vetoes(part: Part, evidence: Evidence, law: Law, quantum: float, where: NDArray[np.bool_]) -> Vector:
+    """What the odds of some pixels lose whatever the network says."""
+    return np.where(in_squares(part, evidence, quantum)[where], -IMPOSSIBLE, too_large(evidence.at(where), law))
+
+
+def in_squares(part: Part, evidence: Evidence, quantum: float) -> NDArray[np.bool_]:
+    """Whether a pixel makes a square with three others that are alike: noise does not, the corners of things do."""
+    frame = [(0, 0)] * (part.depth.ndim - 2) + [(1, 1)] * 2
+    depth = np.pad(part.depth, frame, constant_values=np.nan)
+    four = [depth[..., down : down - 1 or None, right : right - 1 or None] for down in (0, 1) for right in (0, 1)]
+    apart = np.nan_to_num(reduce(np.maximum, four) - reduce(np.minimum, four), nan=np.inf)
+    least = reduce(np.minimum, (apart[..., a : a - 1 or None, b : b - 1 or None] for a in (0, 1) for b in (0, 1)))
+    return least <= np.maximum(resolution(part, quantum), ALIKE * np.abs(evidence.residual))
 
 
 def too_large(evidence: Evidence, law: Law) -> Vector:
@@ -107,6 +128,8 @@ def signs_of(part: Part, evidence: Evidence, law: Law, quantum: float, where: ND
         *_flocks(known, evidence.score > FLOCK, where),
         _log(_mean(np.minimum(np.abs(evidence.residual), 1), FLOCKS[-1])[where] / least),
         *_neighbours(depth, size, least, where),
+        *_sides(evidence, law, where),
+        *_far(depth, least, where),
     ]
     return np.stack(columns, axis=1, dtype=np.float32)
 
@@ -120,11 +143,33 @@ def _flocks(known: NDArray[np.bool_], suspect: NDArray[np.bool_], where: NDArray
     return [np.clip(others(suspect, side) / np.maximum(others(known, side), 1), 0, 1) for side in FLOCKS]
 
 
+def _sides(evidence: Evidence, law: Law, where: NDArray[np.bool_]) -> list[Vector]:
+    """How many more suspects lie on the same side of what the codes say than on the other: nearby, and in all."""
+    side = np.sign(evidence.residual)
+    suspect = np.where(evidence.score > FLOCK, side, 0).astype(np.float32)
+    area, own = FLOCKS[-1] ** 2, suspect[where]
+    lean, count = (
+        _mean(values, FLOCKS[-1])[where] * area - other
+        for values, other in ((suspect, own), (suspect * suspect, own * own))
+    )
+    return [side[where] * lean / (np.maximum(count, 0) + 1), side[where] * law.lean]
+
+
+def _far(depth: DepthMap, least: Vector, where: NDArray[np.bool_]) -> list[Vector]:
+    """The distance in depth to the nearest of those further away."""
+    value, around = depth[where], _Around.of(depth, where, _far_offsets())
+    nearest = np.empty((len(value), len(FAR_RANKS)), value.dtype)
+    for block in _blocks(len(value)):
+        distance = np.abs(around(block) - value[block, None])
+        distance[np.isnan(distance)] = np.inf
+        nearest[block] = np.partition(distance, FAR_RANKS, axis=1)[:, FAR_RANKS]
+    return [_log(nearest[:, i] / least) for i in range(len(FAR_RANKS))]
+
+
 def _neighbours(depth: DepthMap, size: Vector, least: Vector, where: NDArray[np.bool_]) -> list[Vector]:
     """How far each pixel is from its neighbours: from the nearest in depth, the middle one, and the range of all."""
-    value, around = depth[where], _Around.of(depth, where)
-    blocks = [slice(begin, begin + BLOCK) for begin in range(0, len(value), BLOCK)]
-    told = [_among(around(block), value[block], size[block], least[block]) for block in blocks]
+    value, around = depth[where], _Around.of(depth, where, _near_offsets())
+    told = [_among(around(block), value[block], size[block], least[block]) for block in _blocks(len(value))]
     return [np.concatenate(column) for column in zip(*told, strict=True)]
 
 
@@ -152,12 +197,28 @@ def _at_share(rising: Floats, share: float) -> Vector:
     return np.nan_to_num(np.take_along_axis(rising, at[:, None], axis=1)[:, 0])
 
 
+def _blocks(n_pixels: int) -> list[slice]:
+    return [slice(begin, begin + BLOCK) for begin in range(0, max(n_pixels, 1), BLOCK)]
+
+
+@cache
+def _near_offsets() -> NDArray[np.intp]:
+    """The rows and columns of the neighbours within `REACH` (two, neighbours)."""
+    square = np.indices((2 * REACH + 1, 2 * REACH + 1)).reshape(2, -1) - REACH
+    return square[:, np.abs(square).max(axis=0) > 0]
+
+
+@cache
+def _far_offsets() -> NDArray[np.intp]:
+    """Those beyond it that are asked."""
+    grid = np.stack(np.meshgrid(FAR, FAR, indexing="ij")).reshape(2, -1)
+    return grid[:, np.abs(grid).max(axis=0) > REACH]
+
+
 @cache
 def _reaches() -> NDArray[np.intp]:
-    """How far away each neighbour is that `_Around` tells."""
-    rows, columns = np.indices((2 * REACH + 1, 2 * REACH + 1)) - REACH
-    reach = np.maximum(np.abs(rows), np.abs(columns)).ravel()
-    return reach[reach > 0]
+    """How far away each of the near neighbours is."""
+    return np.abs(_near_offsets()).max(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,13 +230,12 @@ class _Around:
     offsets: NDArray[np.intp]
 
     @classmethod
-    def of(cls, depth: DepthMap, where: NDArray[np.bool_]) -> _Around:
-        framed = np.pad(depth, [(0, 0)] * (depth.ndim - 2) + [(REACH, REACH)] * 2, constant_values=np.nan)
+    def of(cls, depth: DepthMap, where: NDArray[np.bool_], offsets: NDArray[np.intp]) -> _Around:
+        reach = int(np.abs(offsets).max())
+        framed = np.pad(depth, [(0, 0)] * (depth.ndim - 2) + [(reach, reach)] * 2, constant_values=np.nan)
         *which, row, column = np.nonzero(where)
-        at = np.ravel_multi_index((*which, row + REACH, column + REACH), framed.shape)
-        rows, columns = np.indices((2 * REACH + 1, 2 * REACH + 1)) - REACH
-        offsets = (rows * framed.shape[-1] + columns).ravel()
-        return cls(framed.ravel(), at, offsets[offsets != 0])
+        at = np.ravel_multi_index((*which, row + reach, column + reach), framed.shape)
+        return cls(framed.ravel(), at, offsets[0] * framed.shape[-1] + offsets[1])
 
     def __call__(self, block: slice) -> Floats:
         return self.framed[self.at[block, None] + self.offsets]
