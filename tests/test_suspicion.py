@@ -71,6 +71,11 @@ def test_sides_do_not_ask_which_way_is_near():
     assert np.abs(ours).max(axis=1).min() > 0.2
 
 
+@pytest.mark.parametrize("lean", [-1.0, -0.4, 0.4, 1.0])
+def test_what_lies_clear_is_noise_on_whichever_side_the_others_lie(lean):
+    assert chances(bump(2.0), replace(LAW, lean=lean))[20, 20] > 0.9
+
+
 def test_maps_of_a_stack_do_not_see_each_other():
     stack = np.stack([noisy_step(seed) for seed in range(3)])
     together = signs_of(*seen(stack), LAW, 0.0, np.isfinite(stack))

@@ -105,7 +105,12 @@ def too_large(evidence: Evidence, law: Law) -> Vector:
     A few outliers clear of everything may be larger than all others; amid texture and on a rim they are things.
     """
     lost = np.clip((TOO_LARGE**2 - np.square(evidence.residual / law.size)) / 2, -IMPOSSIBLE, 0)
-    return np.where(evidence.rim | (evidence.texture > RESOLUTION), lost, 0)
+    return np.where(_is_clear(evidence), 0, lost)
+
+
+def _is_clear(evidence: Evidence) -> NDArray[np.bool_]:
+    """Whether a pixel lies neither amid texture nor on a rim: what is alone there is noise on any map."""
+    return ~evidence.rim & (evidence.texture <= RESOLUTION)
 
 
 def signs_of(part: Part, evidence: Evidence, law: Law, quantum: float, where: NDArray[np.bool_]) -> Floats:
@@ -144,7 +149,10 @@ def _flocks(known: NDArray[np.bool_], suspect: NDArray[np.bool_], where: NDArray
 
 
 def _sides(evidence: Evidence, law: Law, where: NDArray[np.bool_]) -> list[Vector]:
-    """How many more suspects lie on the same side of what the codes say than on the other: nearby, and in all."""
+    """How many more suspects lie on the same side of what the codes say than on the other: nearby, and in all.
+
+    What lies clear is not asked about all: outliers may lie on one side, too, or seem to by luck.
+    """
     side = np.sign(evidence.residual)
     suspect = np.where(evidence.score > FLOCK, side, 0).astype(np.float32)
     area, own = FLOCKS[-1] ** 2, suspect[where]
@@ -152,7 +160,8 @@ def _sides(evidence: Evidence, law: Law, where: NDArray[np.bool_]) -> list[Vecto
         _mean(values, FLOCKS[-1])[where] * area - other
         for values, other in ((suspect, own), (suspect * suspect, own * own))
     )
-    return [side[where] * lean / (np.maximum(count, 0) + 1), side[where] * law.lean]
+    in_all = np.where(_is_clear(evidence), 0, law.lean)
+    return [side[where] * lean / (np.maximum(count, 0) + 1), (side * in_all)[where]]
 
 
 def _far(depth: DepthMap, least: Vector, where: NDArray[np.bool_]) -> list[Vector]:
