@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load_file
-from scipy.ndimage import gaussian_filter
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -38,7 +37,7 @@ from sparsedepth.restore.law import Law
 from sparsedepth.restore.variance_known import RANGES, Surroundings, Weights
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 from suspicion import FOLDS as NETWORKS
-from suspicion import finer_scans, fold_of
+from suspicion import finer_scans, fold_of, foliage
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 DRAWS = 2
@@ -107,22 +106,8 @@ def sources() -> Iterator[tuple[str, str, DepthMap]]:
     yield from (("sensor", "Motorcycle", crop.depth) for crop in crops(motorcycle_disparity(), 2, seed=102))
     yield from (("scan", f"scan {i}", depth) for i, depth in enumerate(simulated_scans(22)) if i >= 6)
     yield from (("finer scan", f"finer scan {i}", depth) for i, depth in enumerate(islice(finer_scans(), 16)))
-    yield from (("leaves", f"leaves {i}", leaves(np.random.default_rng([92, i]))) for i in range(6))
-
-
-def leaves(rng: np.random.Generator, size: int = 100) -> DepthMap:
-    """Logarithms of ranges of a slope behind twigs that hardly cover a pixel, in clumps of their own depths."""
-
-    def field(width: float) -> Floats:
-        values = gaussian_filter(rng.standard_normal((size, size)), width)
-        return values / values.std()
-
-    rows, columns = np.indices((size, size)) / size
-    slope = 6 + 14 * (1 - rows) + 3 * np.sin(3 * columns + rng.uniform(0, 6))
-    near = np.maximum(4 + 0.6 * field(5) + 0.5 * field(0.7), 1.5)
-    covered = field(rng.uniform(0.8, 2.3)) + 1.2 * field(12) > 1
-    depth = np.log(np.where(covered, near, slope)) + 0.002 * rng.standard_normal((size, size))
-    return np.where(rng.random((size, size)) < 0.01, np.nan, depth)
+    twigs = (foliage(np.random.default_rng([92, i]), (0.8, 2.3), rough=0.5, nearest=1.5) for i in range(6))
+    yield from (("leaves", f"leaves {i}", depth) for i, depth in enumerate(twigs))
 
 
 def restored(kind: str, scene: str, truth: DepthMap, noisy_map: DepthMap) -> Run | None:

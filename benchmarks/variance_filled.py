@@ -15,7 +15,6 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 from scipy.optimize import minimize
 
 from sparsedepth import inpaint
@@ -28,7 +27,7 @@ from sparsedepth.data.time_of_flight import mug
 from sparsedepth.metrics import calibration
 from sparsedepth.restore import calibrated, variance_filled
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
-from suspicion import finer_scans, planes
+from suspicion import finer_scans, foliage, planes
 
 COUNTS = {"disparity": 1.0, "sensor": 0.5, "scan": 1.0, "foliage": 0.3, "planes": 0.3}
 """How much the maps of a kind count together: those that are measured in docs/results more than others."""
@@ -121,21 +120,6 @@ def sources() -> Iterator[tuple[str, str, int, DepthMap]]:
     yield from (("scan", f"finer scan {i}", -1, depth) for i, depth in enumerate(islice(finer_scans(), 16)))
     yield from (("foliage", f"foliage {i}", -1, foliage(np.random.default_rng([92, i]))) for i in range(6))
     yield from (("planes", f"planes {i}", 1, planes(np.random.default_rng([91, i]))) for i in range(8))
-
-
-def foliage(rng: np.random.Generator, size: int = 100) -> DepthMap:
-    """Logarithms of ranges of a slope seen through leaves, which keep to their trees; one in a hundred is lost."""
-
-    def field(scale: float) -> Floats:
-        values = gaussian_filter(rng.standard_normal((size, size)), scale)
-        return values / values.std()
-
-    rows, columns = np.indices((size, size)) / size
-    slope = 6 + 14 * (1 - rows) + 3 * np.sin(3 * columns + rng.uniform(0, 6))
-    leaves = field(rng.uniform(0.7, 1.8)) + 1.2 * field(12.0) > 1
-    near = 4 + 0.6 * field(5.0) + 0.4 * field(0.7)
-    depth = np.log(np.where(leaves, np.maximum(near, 1), slope)) + 0.002 * rng.standard_normal((size, size))
-    return np.where(rng.random((size, size)) < 0.01, np.nan, depth)
 
 
 def filled(kind: str, scene: str, holes: str, truth: DepthMap, holed: DepthMap) -> Run | None:

@@ -80,7 +80,7 @@ def odds(part: Part, evidence: Evidence, law: Law, quantum: float, where: NDArra
     if not where.any():
         return np.empty(0)
     signs = signs_of(part, evidence, law, quantum, where)
-    told = [network()(signs[begin : begin + BLOCK]) for begin in range(0, len(signs), BLOCK)]
+    told = [network()(signs[block]) for block in _blocks(len(signs))]
     return np.concatenate(told) + vetoes(part, evidence, law, quantum, where)
 
 

@@ -36,6 +36,8 @@ LARGEST = 2.0
 """The logarithm of the largest squared error of noise that was missed."""
 SUREST = 0.4
 """The share of a map's kept pixels that have one variance."""
+NO_SUSPECTS = 0.02, 0.2
+"""How undecided a map without suspects is: these are added to what is undecided and to what is suspected."""
 ENOUGH = 2**16
 """Pixels that tell what the surest ones are."""
 
@@ -148,8 +150,8 @@ class Doubt:
 
 
 def undecided(chance: Floats) -> float:
-    """From the chances of all pixels; what is added tells a map without suspects from one that is undecided."""
-    return float(np.log(((chance * (1 - chance)).sum() + 0.02) / (chance.sum() + 0.2)))
+    """From the chances of all pixels."""
+    return float(np.log(((chance * (1 - chance)).sum() + NO_SUSPECTS[0]) / (chance.sum() + NO_SUSPECTS[1])))
 
 
 def surest(expected: Vector) -> tuple[float, float]:
