@@ -43,14 +43,14 @@ from sparsedepth.restore.filling import Filled, Trust, trust
 from sparsedepth.restore.filling import fill as fill_holes
 from sparsedepth.restore.flying import Flying
 from sparsedepth.restore.islands import Blots
-from sparsedepth.restore.law import MANY_SIZES, estimate
+from sparsedepth.restore.law import MANY_SIZES, Law, estimate
 from sparsedepth.restore.rehearsal import Rehearsal, rehearse
 from sparsedepth.restore.stuck import Stuck
 from sparsedepth.restore.variance_filled import Scattered, expected_error, keep_together
 from sparsedepth.restore.variance_known import Doubt
 from sparsedepth.restore.votes import Coding
 from sparsedepth.restore.weighing import Weighed, Weighing
-from sparsedepth.vocabulary import Floats, InputError
+from sparsedepth.vocabulary import DepthMap, Floats, InputError
 from sparsedepth.workers import in_order
 
 NOISE_FLOOR = 0.02
@@ -65,6 +65,8 @@ FEWER = 8
 """Iterations less for calm patches."""
 FAIR = 1 / 3
 """The share of the noisy pixels which the law foretells that has to be found: texture has high scores, too."""
+OWN = 3e-3
+"""The share of the pixels of a map as a sensor measured it that may look like noise and is the map's own."""
 MUCH = 0.1
 """The share of noisy pixels from which suspects are looked at three times."""
 
@@ -155,7 +157,7 @@ def _detector(
     once = everywhere or not weighing.takes_anything or not coding.overlapping
     sight = Sight(coding, weighing, 0 if once else 1 + (law.share > MUCH))
     seen, weighed = sight(sample, threads, first)
-    if weighing.takes_anything and not everywhere and weighed.chance.sum() < FAIR * law.share * known.sum():
+    if weighing.takes_anything and not everywhere and _is_clean(sample.depth, law, float(weighed.chance[known].mean())):
         sight = Sight(coding, replace(weighing, takes_anything=False))
         seen, weighed = sight(sample, threads, first)
     noisy = known & (weighed.weight > 0.5)
@@ -167,6 +169,12 @@ def _detector(
         smoother = dense.Smoother(level, coding).rehearsed(rehearsal.sample(without), threads)
     doubt = Doubt.of(law, quantum > 0, weighed.blended(sample.depth, seen), seen, weighed, noisy)
     return Detector(sight, doubt, smoother), seen, weighed, rehearsal
+
+
+def _is_clean(depth: DepthMap, law: Law, found: float) -> bool:
+    """Whether a map has no noise where such a share of its pixels looks like noise: too few for that of the law, or no
+    more than sensors themselves leave single returns."""
+    return found < FAIR * law.share or (min(found, law.share) < OWN and dense.is_as_measured(depth))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,8 @@ FEW_OUTLIERS = 0.05
 """The share of the pixels up to which outliers are few."""
 SPARSITY = 4.2
 """What a unit of code costs, in deviations of the noise."""
+ROUGH = 5e-4
+"""A low quantile of the differences in most blocks of a map from which it is as its sensor measured it."""
 OUTLIER = 4.0
 """Deviations of the noise beyond which a pixel is no mere noise."""
 BLOCK, QUANTILE = 6, 0.25
@@ -58,6 +60,13 @@ def noise_deviation(depth: DepthMap) -> float:
     blocks = _in_blocks(depth)
     known = blocks[np.isfinite(blocks)]
     return float(np.percentile(known, FLATTEST) / GAUSSIAN) if len(known) >= 4 else 0.0
+
+
+def is_as_measured(depth: DepthMap) -> bool:
+    """Whether a map is a little rough nearly everywhere: measured pixel by pixel, neither matched nor smoothed."""
+    blocks = _in_blocks(depth)
+    known = blocks[np.isfinite(blocks)]
+    return len(known) >= 4 and bool(np.median(known) > ROUGH)
 
 
 @dataclass(frozen=True)
