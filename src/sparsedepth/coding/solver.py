@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
 from sparsedepth.coding.noise import NoiseModel
+from sparsedepth.coding.rows import layout, multiplied
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
 RELAXATION = 1.7
@@ -43,17 +44,15 @@ TIGHTEN = 1.1
 come to rest under constant ones."""
 CHECK_EVERY = 8
 """Iterations between two looks at the energy; the start from the initial variances lasts as long."""
-LANES = 32
-"""Rows and pixels are padded to multiples of this, so that BLAS gives a row the same bits in any batch."""
-ATOM_LANES = 16
-"""The same for atoms: they are as many in every batch, so fewer will do."""
+PIXEL_LANES, ATOM_LANES = 32, 16
+"""Pixels and atoms are padded to multiples of these, which a BLAS likes."""
 
 
 def ratio_of(exponent: Any) -> Any:
     return RATIO_ANCHOR * RATIO_BASE**exponent
 
 
-def padded(length: int, lanes: int = LANES) -> int:
+def padded(length: int, lanes: int) -> int:
     return -(-length // lanes) * lanes
 
 
@@ -70,7 +69,7 @@ class Factors:
             self.price[: self.n_atoms] = price
             self.free = np.flatnonzero(self.price == 0)
         self.all_or_nothing = self.price is None or bool(np.isin(self.price, (0, 1)).all())
-        self.atoms = np.zeros((padded(self.n_atoms, ATOM_LANES), padded(self.n_pixels)), atoms.dtype)
+        self.atoms = np.zeros((padded(self.n_atoms, ATOM_LANES), padded(self.n_pixels, PIXEL_LANES)), atoms.dtype)
         self.atoms[: self.n_atoms, : self.n_pixels] = atoms
         self._by_exponent: dict[float, Floats] = {}
 
@@ -91,9 +90,9 @@ class Factors:
         return (absolute if self.price is None else absolute * self.price).sum(axis=1, dtype=np.float64)
 
     def reconstruct(self, codes: Codes) -> Patches:
-        whole = np.zeros((padded(len(codes)), len(self.atoms)), codes.dtype)
-        whole[: len(codes), : self.n_atoms] = codes
-        return (whole @ self.atoms)[: len(codes), : self.n_pixels]
+        whole = np.zeros((len(codes), len(self.atoms)), codes.dtype)
+        whole[:, : self.n_atoms] = codes
+        return multiplied(whole, self.atoms)[:, : self.n_pixels]
 
 
 def _inverse(positive: Floats) -> Floats:
@@ -150,11 +149,11 @@ def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> li
     start, rest = (Penalties.choose(rms, variance, sparsity, noise.inferred) for variance in (initial, floor))
     starting = initial > floor
     groups = ((start.exponent * 64 + rest.exponent) * 2 + starting).astype(np.intp)  # |exponent| <= 10: no two collide
-    jobs = []
+    jobs, size = [], min(block, layout().most)
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
-        for i in range(0, len(members), block):
-            some = members[i : i + block]
+        for i in range(0, len(members), size):
+            some = members[i : i + size]
             jobs.append(Job(rows[some], start.take(some), rest.take(some), bool(starting[some[0]])))
     return jobs
 
@@ -193,35 +192,40 @@ class Block:
     def __init__(self, patches: Patches, noise: NoiseModel, sparsity: float, factors: Factors, job: Job) -> None:
         dtype = factors.atoms.dtype
         n, n_pixels = patches.shape
-        rows, pixels = padded(n), factors.atoms.shape[1]
+        self._layout, self.count = layout(), n
+        rows, column = self._layout.length(n), self._layout.column
 
         def pad(values: Floats, fill: float) -> Floats:
-            whole = np.full((rows, pixels), fill, np.float64)
-            whole[:n, :n_pixels] = values
+            whole = self._layout.full(rows, factors.atoms.shape[1], fill, np.float64)
+            whole[self.real, :n_pixels] = values
             return whole
 
-        def column(values: Vector) -> Floats:
-            return np.concatenate([values, np.ones(rows - n)])[:, None]
+        def laid(values: Floats) -> Floats:
+            return values.astype(dtype, order=self._layout.order)
 
         self.factors, self.noise, self.sparsity, self.starting = factors, noise, sparsity, job.starting
-        self.count = n
         self._exponent, self._next_exponent = job.exponents
         self._unit, self._next_unit = column(job.start.unit), column(job.rest.unit)
         self._dual_change = self._unit / self._next_unit * column(job.start.residual / job.rest.residual)
         rounding = (16 * np.finfo(dtype).eps * CODE_PENALTY * self._next_unit) ** 2
         floor = np.maximum(pad(noise.floor_variance(patches), np.inf), rounding)
-        known = np.isfinite(floor[:n, :n_pixels])
-        self._load = (column(job.start.residual) * pad(noise.initial_variance(patches), np.inf)).astype(dtype)
-        self._floor_load = (column(job.rest.residual) * floor).astype(dtype)
-        self._per_floor = (self._next_unit**2 / floor).astype(dtype)
-        self.target = (pad(np.where(known, patches, 0), 0) / self._unit).astype(dtype)
-        self.codes = np.zeros((rows, factors.atoms.shape[0]), dtype)
+        known = np.isfinite(floor[self.real, :n_pixels])
+        self._load = laid(column(job.start.residual) * pad(noise.initial_variance(patches), np.inf))
+        self._floor_load = laid(column(job.rest.residual) * floor)
+        self._per_floor = laid(self._next_unit**2 / floor)
+        self.target = laid(pad(np.where(known, patches, 0), 0) / self._unit)
+        self.codes = self._layout.full(rows, len(factors.atoms), 0, dtype)
         self.code_dual = np.zeros_like(self.codes)
         self.residual = np.zeros_like(self.target)
         self.residual_dual = np.zeros_like(self.target)
         self.quiet = np.zeros(rows, bool)
         if not self.starting:
             self.leave_start()
+
+    @property
+    def real(self) -> slice:
+        """The rows that are patches."""
+        return self._layout.place(self.count)
 
     def leave_start(self) -> None:
         """Change to the penalties and units of the inferred variances; the multipliers m1 u1 and m2 u2 carry over."""
@@ -243,7 +247,7 @@ class Block:
     def advance(self, iterations: int) -> None:
         atoms, factor = self.factors.atoms, self.factors.of(self._exponent)
         gap, fitted, codes = np.empty_like(self.target), np.empty_like(self.target), np.empty_like(self.codes)
-        step = np.empty((len(gap), factor.shape[1]), gap.dtype)
+        step = self._layout.full(len(gap), factor.shape[1], 0, gap.dtype)
         moved, shift = step[:, : len(atoms)], step[:, len(atoms) :]
         for _ in range(iterations):
             carried = np.subtract(self.residual, self.residual_dual, out=self.residual)  # f - c
@@ -294,13 +298,13 @@ class Block:
 
     def energy(self) -> Vector:
         """Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""
-        misfit = self.target - self.codes @ self.factors.atoms
+        misfit = self.target - self._layout.times(self.codes, self.factors.atoms)
         misfit *= (self._unit / self._next_unit).astype(misfit.dtype)
         np.square(misfit, out=misfit)
         misfit *= self._per_floor
         pixels = self.noise.price(misfit).sum(axis=1, dtype=np.float64)
         absolute = self.factors.spent(self.codes)
-        return (pixels + self.sparsity * self._unit[:, 0] * absolute)[: self.count]
+        return (pixels + self.sparsity * self._unit[:, 0] * absolute)[self.real]
 
     def relative_gap(self) -> Vector:
         """The duality gap of the weighted lasso over its objective, for fixed variances.
@@ -309,28 +313,28 @@ class Block:
         a feasible dual point: much nearer the optimum than the residual is.
         """
         ratio = ratio_of(self._exponent)
-        misfit = self.target - self.codes @ self.factors.atoms
+        misfit = self.target - self._layout.times(self.codes, self.factors.atoms)
         load = self._floor_load
         objective = (np.square(misfit) / (2 * load)).sum(axis=1, dtype=np.float64)
         objective += ratio * self.factors.spent(self.codes)
         dual = self.residual_dual
-        steepest = np.abs(dual @ self.factors.atoms.T).max(axis=1, keepdims=True)
+        steepest = np.abs(self._layout.times(dual, self.factors.atoms.T)).max(axis=1, keepdims=True)
         dual = dual * (ratio / np.maximum(steepest, ratio))
         finite_load = np.where(np.isfinite(load), load, 0)
         bound = (dual * self.target - dual * dual * finite_load / 2).sum(axis=1, dtype=np.float64)
-        return ((objective - bound) / np.maximum(objective, np.finfo(np.float64).tiny))[: self.count]
+        return ((objective - bound) / np.maximum(objective, np.finfo(np.float64).tiny))[self.real]
 
     def codes_of(self, rows: NDArray[np.intp]) -> Codes:
         """The codes of some rows, in units of the patches."""
+        rows = rows + self._layout.idle
         return (self.codes[rows] * self._unit[rows])[:, : self.factors.n_atoms].astype(self.codes.dtype)
 
     def keep(self, rows: NDArray[np.intp]) -> None:
-        """Go on with these rows only; repeats fill the last lanes."""
+        """Go on with these patches only."""
         self.count = len(rows)
-        rows = np.resize(rows, padded(self.count))
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
-                setattr(self, name, values[rows])
+                setattr(self, name, self._layout.chosen(values, rows))
 
 
 class Solution(NamedTuple):
@@ -352,8 +356,8 @@ class EnergyAtRest:
 
     def __call__(self, block: Block, lowest: Vector, now: Vector) -> NDArray[np.bool_]:
         quiet = np.abs(lowest - now) <= self.tolerance * lowest
-        resting = quiet & block.quiet[: block.count]
-        block.quiet[: block.count] = quiet
+        resting = quiet & block.quiet[block.real]
+        block.quiet[block.real] = quiet
         return resting
 
 

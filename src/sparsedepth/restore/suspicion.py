@@ -7,6 +7,7 @@ of two hidden layers learned it once, from other maps whose noise is known (benc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, reduce
 from importlib import resources
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 from scipy.ndimage import uniform_filter
 
+from sparsedepth.coding.rows import multiplied
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.evidence import RESOLUTION, Evidence, resolution
 from sparsedepth.restore.law import Law
@@ -56,18 +58,18 @@ class Network:
         return cls(stored["mean"], stored["deviation"], layers)
 
     def __call__(self, signs: Floats) -> Vector:
-        return self.layer_by_layer(self.scaled(signs))[-1][:, 0]
+        return self.layer_by_layer(self.scaled(signs), multiplied)[-1][:, 0]
 
     def scaled(self, signs: Floats) -> Floats:
         return np.clip((signs - self.mean) / self.deviation, -LARGEST, LARGEST)
 
-    def layer_by_layer(self, scaled: Floats) -> list[Floats]:
+    def layer_by_layer(self, scaled: Floats, times: Callable[[Floats, Floats], Floats] = np.matmul) -> list[Floats]:
         """What each layer makes of scaled signs, which come first."""
         seen = [scaled]
         for weights, offsets in self.layers[:-1]:
-            seen.append(np.tanh(seen[-1] @ weights + offsets))
+            seen.append(np.tanh(times(seen[-1], weights) + offsets))
         weights, offsets = self.layers[-1]
-        return [*seen, seen[-1] @ weights + offsets]
+        return [*seen, times(seen[-1], weights) + offsets]
 
 
 @cache

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.infer import infer, sparse_codes
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
+from sparsedepth.coding.rows import multiplied
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import Normalised, add_tiles, normalise
 from sparsedepth.restore.door import Window
@@ -223,7 +224,7 @@ def _tally(band: Band, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np
     else:
         codes, inferred = _coded(unit.patches, share, noise, coding), None
     codes, counts = refitted(unit.patches, atoms, codes) if coding.refit else (codes, 1)
-    value = (codes @ atoms) * scale + unit.centre[:, None]
+    value = multiplied(codes, atoms) * scale + unit.centre[:, None]
     weight = (share / counts)[:, None] * coding.weights
     terms = [weight, weight * value, weight * value**2]
     if inferred is not None:
