@@ -178,7 +178,6 @@ class Jobs:
             finally:
                 self._attempt.cancel()
                 self._running = None
-            job.ended = time.monotonic()
             job.over.set()
 
     async def _run(self, job: Job) -> None:
@@ -195,6 +194,8 @@ class Jobs:
             job.failure, job.state, job.stage = failure, "failed", "failed"
         except OSError:
             job.failure, job.state, job.stage = Refusal(404, "the job was given up"), "failed", "failed"
+        finally:  # and not later: whoever sees that it is done sees when it expires
+            job.ended = time.monotonic()
 
     async def _tidy(self) -> None:
         """Forget what has expired, and the oldest results when there are too many."""
