@@ -112,6 +112,14 @@ def test_honest_variances_are_called_honest():
     assert calibration(3 * error, variance).overall == pytest.approx(9 * honest.overall)
 
 
+def test_calibration_tells_what_a_single_pixel_makes_of_it():
+    error, variance = np.ones(100), np.repeat([1.0, 2.0], 50)
+    error[3] = 7
+    found = calibration(error, variance, bins=2)
+    np.testing.assert_allclose(found.of_one, [49 / 98, 1 / 50])
+    np.testing.assert_array_equal(calibration(np.zeros(4), np.ones(4)).of_one, [0])
+
+
 @given(SEEDS)
 def test_calibration_and_sparsification_know_no_order_of_pixels(seed):
     rng = np.random.default_rng(seed)

@@ -393,6 +393,29 @@ def test_clean_scans_come_back_as_they_were():
         assert psnr(denoise(clean, fill=False).depth, clean) > 60
 
 
+def with_spikes(depth: Floats, n: int) -> tuple[Floats, NDArray[np.bool_]]:
+    """The same with some pixels off by a deviation, and where these are."""
+    rng, spiked = np.random.default_rng(3), np.zeros(depth.shape, bool)
+    spiked.ravel()[rng.choice(depth.size, n, replace=False)] = True
+    return depth + np.where(spiked, rng.choice([-1, 1], depth.shape) * depth.std(), 0), spiked
+
+
+def test_a_few_spikes_of_a_map_as_measured_may_be_its_own():
+    """They stay, and their variance says that they are doubtful; on a smooth map, or many of them, they are noise."""
+    smooth = plane((100, 100))
+    measured = smooth + 0.005 * smooth.std() * np.random.default_rng(4).standard_normal(smooth.shape)
+    spiky, spiked = with_spikes(measured, 15)
+    kept = denoise(spiky)
+    assert_allclose(kept.depth, spiky, atol=1e-5)
+    assert (kept.origin == Origin.MEASURED).all()
+    assert np.median(kept.variance[spiked]) > 100 * np.median(kept.variance[~spiked])
+    for depth, n in ((smooth, 15), (measured, 100)):
+        spiky, spiked = with_spikes(depth, n)
+        result = denoise(spiky)
+        assert (result.origin[spiked] == Origin.CORRECTED).mean() > 0.9
+        assert np.square(result.depth - depth).mean() < 0.05 * np.square(spiky - depth).mean()
+
+
 def test_more_error_is_expected_deep_in_holes_and_at_steps():
     unknown = np.zeros((60, 60), bool)
     unknown[10:19, 10:19] = unknown[10:19, 46:55] = True

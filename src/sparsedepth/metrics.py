@@ -84,6 +84,8 @@ class Calibration:
     """The mean of the promised variances in each bin."""
     squared_error: Vector
     count: NDArray[np.int_]
+    of_one: Vector
+    """How much of each ratio a single pixel makes, at most: 1 = that pixel says it all."""
 
     @property
     def overall(self) -> float:
@@ -112,7 +114,11 @@ def calibration(error: ArrayLike, variance: ArrayLike, bins: int = 10) -> Calibr
         np.bincount(which, values, minlength=len(count))[filled] / count[filled]
         for values in (squared_over_promised, promised, squared)
     )
-    return Calibration(ratio, mean_variance, mean_squared, count[filled])
+    largest = np.zeros(len(count))
+    np.maximum.at(largest, which, squared_over_promised)
+    total = ratio * count[filled]
+    of_one = np.divide(largest[filled], total, out=np.zeros(len(total)), where=(total > 0) & np.isfinite(total))
+    return Calibration(ratio, mean_variance, mean_squared, count[filled], of_one)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from sparsedepth.experiments._contestants import Outcome
-from sparsedepth.metrics import calibration, sparsification
+from sparsedepth.metrics import Calibration, calibration, sparsification
 from sparsedepth.pages import table
 from sparsedepth.pictures import Curve, save_curves
 from sparsedepth.vocabulary import DepthMap, Floats, Origin, Vector
@@ -16,6 +17,8 @@ from sparsedepth.vocabulary import DepthMap, Floats, Origin, Vector
 TENTHS = 10
 HONEST = (0.8, 1.25)
 """Of squared error over variance, in the mean of a bin."""
+MUCH = 0.25
+"""The part of a mean that one pixel may make without remark."""
 SHOWN = (Origin.MEASURED, Origin.CORRECTED, Origin.FILLED)
 
 
@@ -54,10 +57,14 @@ class Promises:
         pairs = [self.of(kind, origin) for origin in origins]
         return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 
-    def ratios(self) -> dict[str, Vector]:
-        """Mean squared error over variance in each tenth, from the surest on; fewer tenths where many are equal."""
+    def calibrations(self) -> dict[str, Calibration]:
+        """Squared error over variance in each tenth, from the surest on; fewer tenths where many are equal."""
         found = {name: self.told(*group) for name, group in self.groups().items()}
-        return {name: calibration(*pair, bins=TENTHS).ratio for name, pair in found.items() if len(pair[0]) >= TENTHS}
+        return {name: calibration(*pair, bins=TENTHS) for name, pair in found.items() if len(pair[0]) >= TENTHS}
+
+    def ratios(self) -> dict[str, Vector]:
+        """Its mean in each tenth."""
+        return {name: found.ratio for name, found in self.calibrations().items()}
 
     def ends(self) -> dict[str, tuple[float, float, bool]]:
         """The least and the largest ratio of each group, and whether both are honest."""
@@ -70,15 +77,20 @@ class Promises:
 def trust_table(promises: Promises) -> str:
     """The ratio of each tenth."""
     rows = [
-        [name, *(f"{r:.2f}" for r in _padded(ratio)), _area(promises, name)]
-        for name, ratio in promises.ratios().items()
+        [name, *(f"{r:.2f}{'*' if one > MUCH else ''}" for r, one in _cells(found)), _area(promises, name)]
+        for name, found in promises.calibrations().items()
     ]
     head = ["squared error / variance", *(str(i + 1) for i in range(TENTHS)), "AUSE"]
     return table(head, rows) + (
         "\n\nPixels of all maps with impulses of amplitude 1 (measured, corrected) and with holes (filled), sorted by "
         "their variance into tenths, from the surest on; equal variances share a tenth. 1 is honest, above too sure. "
+        f"* a single pixel makes more than {MUCH:.0%} of it. "
         "AUSE is the area between the curves below: 0 = the variance sorts pixels as their true errors do."
     )
+
+
+def _cells(found: Calibration) -> Iterator[tuple[float, float]]:
+    return zip(_padded(found.ratio), _padded(found.of_one), strict=True)
 
 
 def _padded(ratio: Vector) -> Vector:
