@@ -9,7 +9,8 @@
    and the two steps above are done again. The rehearsal shows what scores noisy pixels have on *this* map, with its
    texture and steps, and so how many of its pixels are noisy and how large their noise is (`law`).
 4. **Weigh.** Under that law, the score and other signs of a pixel tell the chance that it is noise (`suspicion`). How
-   they tell it was learned once, on other maps. No parameter is left to turn.
+   they tell it was learned once, on other maps. No parameter is left to turn. A map that has hardly more of it than
+   sensors leave single returns is clean.
 5. **Blend** the measured value and the coded one by that chance.
 6. **Look again.** Noise had pulled the codes aside: the map is coded as it is believed now, and suspects are scored,
    weighed and blended anew; where there is much noise, once more.
