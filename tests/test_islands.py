@@ -50,6 +50,14 @@ def blots_of(depth):
 BOTH_SIDES = [0.8, -0.8, 1.5, -1.0, -1.2, 0.9, 0.7, -1.4, 1.1, -0.6]
 
 
+def test_an_island_far_higher_than_the_blots_of_its_map_is_a_thing():
+    thing = discs([0] * len(BOTH_SIDES) + [9.0])
+    depth = plane() + discs(BOTH_SIDES) + thing
+    result = denoise(depth)
+    assert_allclose(result.depth[thing > 0], depth[thing > 0], atol=0.05)
+    assert np.abs(result.depth - plane() - thing).mean() < 0.1 * np.abs(discs(BOTH_SIDES)).mean()
+
+
 def test_an_island_has_its_pixels_and_its_height():
     raised = discs([0.8, -1.2])
     found = islands(plane() + raised, UNIT_STEP)

@@ -37,6 +37,8 @@ RESOLUTION = 0.02
 """The deviation below which steps do not differ."""
 CLEAR = 1.5
 """The score beyond which an island counts."""
+TOO_HIGH = 6.0
+"""Heights of the middle one of a map's blots beyond which an island is none: noise has no such outliers."""
 FEW, LEAST_SHARE = 3, 1e-3
 """Noise has at least so many islands, and so large a share of the pixels, on either side."""
 SURE = 2.5
@@ -64,6 +66,8 @@ class Blots:
 
     steps: tuple[float, ...] = ()
     """Islands with at least one of these steps around them are blots."""
+    highest: float = np.inf
+    """But not those that are higher."""
     missed: float = 0.0
     """The mean squared error of the blots that are not found."""
 
@@ -74,7 +78,14 @@ class Blots:
         if not _on_both_sides(depth, least):
             return cls()
         larger = (times * least for times in LARGER)
-        return cls((least, *(step for step in larger if _on_both_sides(depth, step))))._rehearsed(depth)
+        blots = cls((least, *(step for step in larger if _on_both_sides(depth, step))))
+        return replace(blots, highest=TOO_HIGH * blots._middle(depth))._rehearsed(depth)
+
+    def _middle(self, depth: DepthMap) -> float:
+        """The height of the middle one of the blots."""
+        height = np.abs(self.heights(depth))
+        _, first = np.unique(_connected(height > 0), return_index=True)
+        return float(np.median(height.ravel()[first[1:]]))
 
     def _rehearsed(self, depth: DepthMap) -> Blots:
         """Blots that were found are put elsewhere, by turning the map: what is not found of those is missed.
@@ -94,7 +105,8 @@ class Blots:
         height = np.zeros(depth.shape)
         for step in self.steps:
             found = islands(depth, step)
-            height = np.where(height == 0, np.append(found.height * (found.score > CLEAR), 0)[found.number], height)
+            blot = (found.score > CLEAR) & (np.abs(found.height) <= self.highest)
+            height = np.where(height == 0, np.append(found.height * blot, 0)[found.number], height)
         return height
 
     def hidden(self, part: Part) -> tuple[Part, NDArray[np.bool_]]:
