@@ -98,10 +98,12 @@ class Run:
         The share that is missing does not count where holes keep together: it means something else on each kind of map.
         """
         unit = self.unit()
-        floor = variance_filled.LEAST**2 if self.hidden is None else unit
-        telling = variance_filled.signs(self.answer, self.unknown, floor)[self.judged[self.unknown]]
         if self.hidden is None:
+            telling = variance_filled.signs(self.answer, self.unknown, variance_filled.LEAST**2)
             telling[:, -1] = 0
+        else:
+            telling = variance_filled.signs_of_scattered(self.answer, self.unknown, unit)
+        telling = telling[self.judged[self.unknown]]
         some = np.random.default_rng(len(telling)).permutation(len(telling))[:LEARNED]
         return telling[some], (np.minimum(self.squared[some], variance_filled.MOST) + EXACT) / unit
 

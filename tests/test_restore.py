@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter
+from scipy.ndimage import median_filter, minimum_filter
 
 from sparsedepth import Origin, denoise, inpaint
 from sparsedepth.data.crops import crops
@@ -483,6 +483,15 @@ def test_without_hidden_pixels_the_law_stands_and_few_of_them_leave_more_open():
     few = hidden & (np.random.default_rng(1).random(hidden.shape) < 0.01)
     doubts = [Scattered.of(answers, unknown, some, squared).doubt[0] for some in (hidden, few, np.zeros_like(few))]
     assert doubts[0] < doubts[1] < doubts[2]
+
+
+def test_steps_between_known_pixels_raise_the_promise_also_where_all_that_was_filled_is_level():
+    answers, unknown, hidden, squared = rehearsed(1, share=0.95)
+    rough = 0.3 * np.random.default_rng(1).standard_normal((100, 50))
+    answer = np.where(unknown[0], 0, np.hstack([np.zeros_like(rough), rough]))
+    alone = minimum_filter(unknown[0], 3)
+    promise = Scattered.of(answers, unknown, hidden, squared)(answer, unknown[0])
+    assert promise[:, 70:][alone[:, 70:]].min() > 2 * promise[:, :30][alone[:, :30]].max()
 
 
 def test_a_promise_goes_on_beyond_the_pixels_that_have_one():

@@ -5,7 +5,9 @@ these go together was learned on maps of many kinds (benchmarks/variance_filled.
 
 Where what is missing is **scattered**, it might as well have been something else: known pixels that are hidden and
 filled err as the unknown ones do. So the law is in units of their error, and they also say by what factor and what
-power this map differs from it, as far as they are enough to say it; what they leave open is added to the promise.
+power this map differs from it, as far as they are enough to say it; what they leave open is added to the promise. What
+was filled is smooth where little is known, so known pixels alone are asked how much the map varies, as far away as it
+takes to find enough of them.
 
 Holes that **keep together** are mostly there because of an edge, and no pixel that can be hidden errs as those do, by a
 factor of a hundred. Then the law stands alone.
@@ -13,6 +15,7 @@ factor of a hundred. Then the law stands alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +26,15 @@ from sparsedepth.vocabulary import Floats, Vector
 
 NEAR, WIDE = 3, 15
 """The sides of squares around a pixel, in pixels."""
-SCATTERED = np.array([-2.876, 0.96, 1.61, 0.189, 1.084])
+SQUARES = (3, 5, 7, 9, 13, 19, 27, 39)
+"""The sides of squares of which the smallest is taken that holds enough known pixels."""
+FEW, MANY = 3, 32
+"""The known pixels between which there is a step, and those that tell how large steps are about a pixel."""
+SCATTERED = np.array([-3.53, 0.778, 1.16, 1.559, 0.704])
+"""The logarithm of the squared error in units of that of hidden pixels, and how it grows with each of the
+`signs_of_scattered`."""
 TOGETHER = np.array([-3.588, 0.161, 0.122, 0.47, 0.0])
-"""The logarithm of the squared error, and how it grows with each of the `signs`; of scattered pixels in units of the
-squared error of hidden ones."""
+"""The logarithm of the squared error where holes keep together, and how it grows with each of the `signs`."""
 LEAST = 0.03
 """The deviation in a square, in deviations of the map, below which it means nothing where holes keep together."""
 MOST = 4.0
@@ -39,7 +47,7 @@ UNSEEN = 0.02
 """The squared error of one more pixel that counts as if it had been hidden."""
 OWN = np.array([1.5, 0.3])
 """The deviations, over maps, of the logarithm of their own factor and of their own power."""
-PIXELS = 60.0
+PIXELS = 50.0
 """Hidden pixels that say as much as one whose squared error has no tail."""
 STEPS = 30
 FIRM = 20.0
@@ -65,10 +73,19 @@ def signs(answer: Floats, unknown: NDArray[np.bool_], floor: float) -> Floats:
     One, the logarithm of the depth in the hole, those of the variances in a near and a wide square, added to a floor
     and divided by it, and the share that is missing in the wide square.
     """
+    return _signs([_varying(answer, NEAR), _varying(answer, WIDE)], unknown, floor)
+
+
+def signs_of_scattered(answer: Floats, unknown: NDArray[np.bool_], floor: float) -> Floats:
+    """The same where holes are scattered, with the steps between known pixels for the variance in the wide square."""
+    return _signs([_varying(answer, NEAR), _steps_between(answer, ~unknown)], unknown, floor)
+
+
+def _signs(varying: Sequence[Floats], unknown: NDArray[np.bool_], floor: float) -> Floats:
     deep = np.log(np.maximum(depth_in_holes(unknown)[unknown], 1))
-    varying = [np.log1p(_varying(answer, side)[unknown] / floor) for side in (NEAR, WIDE)]
+    above = [np.log1p(variance[unknown] / floor) for variance in varying]
     share = uniform_filter(unknown.astype(np.float32), WIDE, mode="nearest")[unknown]
-    return np.stack([np.ones(len(deep)), deep, *varying, share], axis=1)
+    return np.stack([np.ones(len(deep)), deep, *above, share], axis=1)
 
 
 def expected_error(answer: Floats, unknown: NDArray[np.bool_]) -> Floats:
@@ -107,7 +124,7 @@ class Scattered:
     def of(cls, answers: Floats, unknown: NDArray[np.bool_], hidden: NDArray[np.bool_], squared: Floats) -> Scattered:
         """Learn from the squared errors of hidden pixels of filled maps, (parts, height, width)."""
         usual = float((squared[hidden].sum() + UNSEEN) / (hidden.sum() + 1))
-        told = [signs(answer, holes, usual) for answer, holes in zip(answers, unknown, strict=True)]
+        told = [signs_of_scattered(answer, holes, usual) for answer, holes in zip(answers, unknown, strict=True)]
         logarithm = np.concatenate(told)[hidden[unknown]] @ SCATTERED
         centre = float(logarithm.mean()) if len(logarithm) else 0.0
         own, doubt = _own(logarithm - centre, squared[hidden] / usual, np.array([centre, 1.0]))
@@ -115,7 +132,7 @@ class Scattered:
         return cls(usual, centre, own, doubt, min(max(WORST * worst, usual), MOST))
 
     def __call__(self, answer: Floats, unknown: NDArray[np.bool_]) -> Floats:
-        away = signs(answer, unknown, self.usual) @ SCATTERED - self.centre
+        away = signs_of_scattered(answer, unknown, self.usual) @ SCATTERED - self.centre
         open_still = self.doubt[0] + self.doubt[1] * np.square(away)
         return _placed(np.log(self.usual) + self.own[0] + self.own[1] * away + open_still / 2, unknown, self.most)
 
@@ -149,3 +166,31 @@ def _varying(values: Floats, side: int) -> Floats:
     """The variance in squares of a side."""
     mean, square = (uniform_filter(each, side, mode="nearest") for each in (values, np.square(values)))
     return np.maximum(square - np.square(mean), 0)
+
+
+def _steps_between(values: Floats, known: NDArray[np.bool_]) -> Floats:
+    """The mean square, over the known pixels about each pixel, of what parts them from those beside them."""
+    mean, count = _mean_of_known(values, known, FEW)
+    step = (values - mean) * count / np.maximum(count - 1, 1)  # the pixel itself is one of those in the mean
+    return _mean_of_known(np.square(step), known, MANY)[0]
+
+
+def _mean_of_known(values: Floats, known: NDArray[np.bool_], enough: int) -> tuple[Floats, Floats]:
+    """Over the known pixels in the smallest square about each pixel that holds enough of them, and how many there are.
+
+    Where even the largest square holds fewer, these have to do.
+    """
+    mean, count = np.zeros(known.shape), np.zeros(known.shape)
+    for side in SQUARES:
+        short = count < enough
+        if not short.any():
+            break
+        total, held = (_sums(each, side)[short] for each in (np.where(known, values, 0.0), known.astype(np.float64)))
+        count[short] = np.rint(held)
+        mean[short] = total / np.maximum(count[short], 1)
+    return mean, count
+
+
+def _sums(values: Floats, side: int) -> Floats:
+    """In squares of a side; beyond the border there is nothing."""
+    return side**2 * uniform_filter(values, side, mode="constant")
