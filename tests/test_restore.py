@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter, minimum_filter
+from scipy.ndimage import median_filter
 
 from sparsedepth import Origin, denoise, inpaint
 from sparsedepth.data.crops import crops
@@ -22,7 +22,7 @@ from sparsedepth.restore import calibrated, dense, filling, law, surfaces, varia
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.evidence import SUSPECT, Evidence, gather, look_again, middle_of_surroundings
 from sparsedepth.restore.rehearsal import Levels, rehearse, rising
-from sparsedepth.restore.variance_filled import Scattered, beyond, expected_error, keep_together
+from sparsedepth.restore.variance_filled import Scattered, beyond, depth_in_holes, expected_error, keep_together
 from sparsedepth.restore.votes import vote
 from sparsedepth.vocabulary import Floats, Vector
 
@@ -489,7 +489,7 @@ def test_steps_between_known_pixels_raise_the_promise_also_where_all_that_was_fi
     answers, unknown, hidden, squared = rehearsed(1, share=0.95)
     rough = 0.3 * np.random.default_rng(1).standard_normal((100, 50))
     answer = np.where(unknown[0], 0, np.hstack([np.zeros_like(rough), rough]))
-    alone = minimum_filter(unknown[0], 3)
+    alone = depth_in_holes(unknown[0]) > 1
     promise = Scattered.of(answers, unknown, hidden, squared)(answer, unknown[0])
     assert promise[:, 70:][alone[:, 70:]].min() > 2 * promise[:, :30][alone[:, :30]].max()
 
