@@ -181,7 +181,7 @@ def _mean_of_known(values: Floats, known: NDArray[np.bool_], enough: int) -> tup
     Where even the largest square holds fewer, these have to do.
     """
     mean, count = np.zeros(known.shape), np.zeros(known.shape)
-    for side in SQUARES:
+    for side in (side for side in SQUARES if side**2 >= enough):
         short = count < enough
         if not short.any():
             break
