@@ -186,6 +186,11 @@ def test_large_maps_are_rehearsed_on_a_part_and_small_ones_often():
     assert large.depth.size <= 20_000
     assert_array_equal(large.sample(plane((600, 500))), large.truth)
     assert len(rehearse(plane((20, 20)), None, 1.0, rng).depth) == 16
+    sparse = np.where(rng.random((600, 500)) < 0.05, plane((600, 500)), np.nan)
+    sparse[:200] = np.nan
+    rehearsal = rehearse(sparse, None, 1.0, rng)
+    assert len(rehearsal.depth) == len(large.depth)
+    assert (np.isfinite(rehearsal.truth).mean(axis=(1, 2)) > 0.02).all()
 
 
 def test_rising_is_the_nearest_rising_sequence():

@@ -70,16 +70,16 @@ def rehearse(depth: DepthMap, variance: DepthMap | None, sizes: ArrayLike, rng: 
 
 
 def _tiles(depth: DepthMap, shape: tuple[int, int], rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Corners of tiles that are at least half known, drawn from a grid."""
-    known = np.isfinite(depth)
-    corners = [
-        (top, left)
+    """Corners of tiles, drawn from a grid: of those at least half known, or half as well as the best if none is."""
+    known = {
+        (top, left): float(np.isfinite(depth[top : top + shape[0], left : left + shape[1]]).mean())
         for top in range(0, depth.shape[0] - shape[0] + 1, shape[0])
         for left in range(0, depth.shape[1] - shape[1] + 1, shape[1])
-        if known[top : top + shape[0], left : left + shape[1]].mean() >= 0.5
-    ]
+    }
+    most = max(known.values())
+    corners = [corner for corner, share in known.items() if share >= (0.5 if most >= 0.5 else most / 2)]
     chosen = rng.permutation(len(corners))[: MOST_PIXELS // (shape[0] * shape[1])]
-    return [corners[i] for i in np.sort(chosen)] or [(0, 0)]
+    return [corners[i] for i in np.sort(chosen)]
 
 
 def _cut(values: NDArray[Any], corners: list[tuple[int, int]], shape: tuple[int, int]) -> NDArray[Any]:
