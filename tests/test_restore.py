@@ -235,8 +235,8 @@ LAW = law.Law(share=0.1, size=1.0, limit=9.0)
 
 def error_of(evidence: Evidence, chance: Vector, weight: Vector, span: float = 0.0) -> Vector:
     """What is expected of pixels whose surroundings differ by so much."""
-    told = np.full(len(chance), np.log(span + variance_known.LEVEL))
-    noise, around = variance_known.Noise(LAW, False, -3.0), variance_known.Surroundings(told, told)
+    spans = np.full(len(chance), span)
+    noise, around = variance_known.Noise(LAW, False, -3.0), variance_known.Surroundings(spans, spans)
     return variance_known.expected_error(noise, around, evidence, weighing.Weighed(chance, weight), weight > 0.5)
 
 
@@ -266,7 +266,7 @@ def test_a_correction_is_less_certain_on_a_map_that_is_undecided():
     assert variance_known.undecided(chances) > decided + 1
     zero = np.zeros(1)
     evidence = Evidence(zero, zero + 1e-4, zero + 1, zero + 50, zero + 0.01, zero + 9, zero > 0)
-    around, weighed = variance_known.Surroundings(zero - 3, zero - 3), weighing.Weighed(zero + 0.95, zero + 0.95)
+    around, weighed = variance_known.Surroundings(zero + 0.05, zero + 0.05), weighing.Weighed(zero + 0.95, zero + 0.95)
     for quantised in (False, True):
         sure, unsure = (
             variance_known.expected_error(

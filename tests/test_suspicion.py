@@ -15,7 +15,7 @@ from sparsedepth.restore import calibrated, suspicion, weighing
 from sparsedepth.restore.door import Part
 from sparsedepth.restore.evidence import Evidence, gather
 from sparsedepth.restore.law import Law
-from sparsedepth.restore.suspicion import _sides, in_squares, signs_of, too_large, vetoes
+from sparsedepth.restore.suspicion import FLOCK, _sides, _Sums, in_squares, signs_of, too_large, vetoes
 from sparsedepth.vocabulary import DepthMap, Floats
 
 LAW = Law(share=0.05, size=1.0, limit=9.0)
@@ -60,12 +60,24 @@ def test_signs_turn_with_the_map(symmetry):
     assert_allclose(again, signs_of(part, evidence, LAW, 0.0, where)[number[number >= 0]], atol=1e-4)
 
 
+@pytest.mark.parametrize("side", [3, 5, 9, 21])
+def test_sums_are_those_of_the_squares_as_far_as_they_lie_within_the_map(side):
+    rng = np.random.default_rng(side)
+    values, where = rng.integers(-1, 2, (2, 17, 25)).astype(np.int8), rng.random((2, 17, 25)) < 0.3
+    sums, far = _Sums.of(values, where), side // 2
+    for told, others, (which, row, column) in zip(sums.within(side), sums.about(side), np.argwhere(where), strict=True):
+        rows, columns = (slice(max(at - far, 0), at + far + 1) for at in (row, column))
+        assert told == values[which, rows, columns].sum()
+        assert others == told - values[which, row, column]
+
+
 def test_sides_do_not_ask_which_way_is_near():
     _, evidence = seen(noisy_step())
     where = evidence.score > weighing.DOUBTFUL
+    suspects = _Sums.of(evidence.score > FLOCK, where)
     upside_down = replace(evidence, value=-evidence.value, residual=-evidence.residual)
     ours, theirs = (
-        _sides(each, replace(LAW, lean=lean), where) for each, lean in ((evidence, 0.3), (upside_down, -0.3))
+        _sides(each, replace(LAW, lean=lean), suspects, where) for each, lean in ((evidence, 0.3), (upside_down, -0.3))
     )
     assert_allclose(theirs, ours, atol=1e-5)
     assert np.abs(ours).max(axis=1).min() > 0.2

@@ -170,8 +170,8 @@ def _measure(patches: Patches, noise: NoiseModel) -> Floats:
     values = np.abs(np.where(known, patches, 0), dtype=np.float64)
     count = np.maximum(known.sum(axis=1), 1)
     if noise.inferred:
-        ranked = np.sort(np.where(known, values, np.inf), axis=1)
-        decile = np.take_along_axis(ranked, (9 * (count - 1) // 10)[:, None], axis=1)
+        ranked = np.sort(np.where(known, np.abs(patches), np.inf), axis=1)
+        decile = np.take_along_axis(ranked, (9 * (count - 1) // 10)[:, None], axis=1).astype(np.float64)
         values = np.minimum(values, np.where(decile > 0, 3 * decile, np.inf))
     peak = values.max(axis=1, initial=0.0)
     rms = peak * np.sqrt(np.square(values / np.where(peak > 0, peak, 1)[:, None]).sum(axis=1) / count)
@@ -298,13 +298,17 @@ class Block:
 
     def energy(self) -> Vector:
         """Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""
-        misfit = self.target - self._layout.times(self.codes, self.factors.atoms)
+        misfit = self._misfit()
         misfit *= (self._unit / self._next_unit).astype(misfit.dtype)
         np.square(misfit, out=misfit)
         misfit *= self._per_floor
         pixels = self.noise.price(misfit).sum(axis=1, dtype=np.float64)
         absolute = self.factors.spent(self.codes)
         return (pixels + self.sparsity * self._unit[:, 0] * absolute)[self.real]
+
+    def _misfit(self) -> Floats:
+        fitted = self._layout.times(self.codes, self.factors.atoms) if self.codes.any() else 0
+        return self.target - fitted
 
     def relative_gap(self) -> Vector:
         """The duality gap of the weighted lasso over its objective, for fixed variances.
@@ -313,7 +317,7 @@ class Block:
         a feasible dual point: much nearer the optimum than the residual is.
         """
         ratio = ratio_of(self._exponent)
-        misfit = self.target - self._layout.times(self.codes, self.factors.atoms)
+        misfit = self._misfit()
         load = self._floor_load
         objective = (np.square(misfit) / (2 * load)).sum(axis=1, dtype=np.float64)
         objective += ratio * self.factors.spent(self.codes)
@@ -399,7 +403,9 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
         lowest[active[better]] = now[better]
         rounds[active] = done_rounds
         converged[active] = resting
-        going = np.flatnonzero(~resting) if done_rounds < max_rounds else np.empty(0, np.intp)
+        if done_rounds >= max_rounds:
+            break
+        going = np.flatnonzero(~resting)
         if len(going) < len(active):
             active = active[going]
             block.keep(going)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -180,29 +180,35 @@ def _is_clean(depth: DepthMap, law: Law, found: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Filler:
-    """What hidden pixels taught of filling holes."""
+    """What known pixels that were hidden teach of filling holes."""
 
-    trust: Trust
-    promise: Callable[[Floats, NDArray[np.bool_]], Floats]
-    """The squared error of the unknown pixels of a filled map."""
+    answers: Filled
+    truth: Floats
+    hidden: NDArray[np.bool_]
+    holes: NDArray[np.bool_]
+    """Of the map."""
+    patch_shape: tuple[int, int]
 
-    def fill(self, filled: Filled) -> tuple[Floats, Floats]:
-        answer = filled.blend(self.trust)
-        return answer, self.promise(answer, filled.unknown)
+    @cached_property
+    def trust(self) -> Trust:
+        return trust(self.answers, self.truth, self.hidden)
+
+    @cached_property
+    def doubt(self) -> Callable[[Floats, NDArray[np.bool_]], Floats]:
+        """The squared error of the unknown pixels of a filled map."""
+        if keep_together(self.holes, too_wide(self.holes, self.patch_shape)):
+            return expected_error
+        answers = self.answers.blend(self.trust)
+        return Scattered.of(answers, self.answers.unknown, self.hidden, np.square(answers - self.truth))
 
 
 def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -> Filler:
-    """Learn to fill from known pixels, once corrected, that were hidden."""
+    """Hide some known pixels, once corrected, and fill them."""
     truth = rehearsal.sample(value)
     hidden = rehearsal.hidden & np.isfinite(truth)
     parts = in_order(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
     filled = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
-    trusted = trust(filled, truth, hidden)
-    holes = np.isnan(value)
-    if keep_together(holes, too_wide(holes, coding.dictionary.patch_shape)):
-        return Filler(trusted, expected_error)
-    answers = filled.blend(trusted)
-    return Filler(trusted, Scattered.of(answers, filled.unknown, hidden, np.square(answers - truth)))
+    return Filler(filled, truth, hidden, np.isnan(value), coding.dictionary.patch_shape)
 
 
 def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pass: bool, threads: int) -> RestorePart:
@@ -243,8 +249,10 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
         holes, again = ~known & ~refused, corrected.noisy & second_pass
         if (holes | again).any():
             shown = np.where(again, np.nan, value)
-            filled, doubt = filler().fill(fill_holes(shown, coding, threads, refused, part.window))
-            value, variance = np.where(holes | again, filled, value), np.where(holes, doubt, variance)
+            filled = fill_holes(shown, coding, threads, refused, part.window).blend(filler().trust)
+            value = np.where(holes | again, filled, value)
+            if holes.any():
+                variance = np.where(holes, filler().doubt(filled, np.isnan(shown)), variance)
         return value, variance, origins(measured, corrected.noisy | lost | blot | flew, refused)
 
     return restored

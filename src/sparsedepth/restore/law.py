@@ -115,7 +115,7 @@ def _counted(
     limit = smooth_limit(evidence.texture[known], part)
     smooth = known & (evidence.texture <= limit)
     score = evidence.score[smooth].astype(np.float32)
-    size = np.log(np.maximum(np.abs(evidence.residual[smooth]), 1e-6))
+    residual = evidence.residual[smooth]
     rising = np.sort(score)
     # Noise makes its own surroundings rougher, so all that was added counts, also what is no longer in the smooth part;
     # but tiles may by chance have more or less of it than the map.
@@ -123,20 +123,24 @@ def _counted(
     luck = (smooth.sum() / known.sum()) / max((rehearsal.sample(evidence.texture) <= limit)[sampled].mean(), 1e-9)
     their_score = np.where(rehearsed.texture <= limit, rehearsed.score, -1)[added]
     score_before = rehearsal.sample(evidence.score)[added]
-    their_size = np.log(np.maximum(np.abs(rehearsed.residual[added]), 1e-6))
+    their_size = _log_size(rehearsed.residual[added])
     best, least = None, np.inf
     for weight, size_of_law in zip(weights, SIZES, strict=True):
         share, beyond = _share(rising, known.sum(), their_score, weight * luck)
         theirs, ours = their_score > beyond, score > beyond
         alone = weight * (theirs & (score_before <= beyond))  # noise on top of noise is larger than what was added
         count, mass = int(ours.sum()), alone.sum()
-        larger = size[ours].mean() - (alone @ their_size) / mass if count and mass > 0 else 0.0
+        larger = _log_size(residual[ours]).mean() - (alone @ their_size) / mass if count and mass > 0 else 0.0
         misfit = (count * abs(larger) + FEW * abs(np.log(size_of_law))) / (count + FEW)
         if misfit < least:
             best = _Count(Law(share, float(size_of_law), beyond), weight, luck * theirs, count)
             least = misfit
     assert best is not None
     return best
+
+
+def _log_size(residuals: Vector) -> Vector:
+    return np.log(np.maximum(np.abs(residuals), 1e-6))
 
 
 def _share(scores: Vector, n_pixels: int, noisy: Vector, weight: Vector) -> tuple[float, float]:

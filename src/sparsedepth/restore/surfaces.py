@@ -34,8 +34,8 @@ FOLDS = 3
 """How often the surface bends anew."""
 POWER, SMALL = 0.7, 0.02
 """The power of a bend that its energy grows with, beyond what is small, in deviations of the map."""
-MOST, TOLERANCE = 300, 1e-3
-MOST_ANEW, TOLERANCE_ANEW = 80, 2e-2
+MOST, TOLERANCE = 300, 3e-3
+MOST_ANEW, TOLERANCE_ANEW = 80, 5e-2
 """Steps of conjugate gradients, for the plate and each time it bends anew, and the share of the slope that may stay."""
 
 

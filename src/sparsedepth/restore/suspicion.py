@@ -33,6 +33,7 @@ FAR_RANKS = (0, 3)
 """Which of them, in order of their distance in depth."""
 FLOCKS, FLOCK = (5, 9, 21), 1.0
 """The sides of the squares in which others are counted whose score is beyond this."""
+FRAME = max(FLOCKS) // 2
 LARGEST = 4.0
 """Deviations of a sign beyond which it is not heeded."""
 BLOCK = 2**16
@@ -121,6 +122,7 @@ def signs_of(part: Part, evidence: Evidence, law: Law, quantum: float, where: ND
     Lengths are told in units of what a difference has to exceed to mean anything; the residual in sizes of noise, too.
     """
     depth, known = part.depth, np.isfinite(part.depth)
+    held, suspects = _Sums.of(known, where), _Sums.of(evidence.score > FLOCK, where)
     size, least = np.abs(evidence.residual[where]), np.broadcast_to(resolution(part, quantum), depth.shape)[where]
     columns = [
         _log(size / law.size),
@@ -130,40 +132,25 @@ def signs_of(part: Part, evidence: Evidence, law: Law, quantum: float, where: ND
         _log(size / least),
         _log(np.sqrt(evidence.spread[where]) / least),
         _log(evidence.texture[where] / least),
-        _mean(known, 3)[where],
-        _mean(known, 5)[where],
-        *_flocks(known, evidence.score > FLOCK, where),
+        *(held.within(side) / side**2 for side in (3, 5)),
+        *(np.minimum(suspects.about(side) / np.maximum(held.about(side), 1), 1) for side in FLOCKS),
         _log(_mean(np.minimum(np.abs(evidence.residual), 1), FLOCKS[-1])[where] / least),
         *_neighbours(depth, size, least, where),
-        *_sides(evidence, law, where),
+        *_sides(evidence, law, suspects, where),
         *_far(depth, least, where),
     ]
     return np.stack(columns, axis=1, dtype=np.float32)
 
 
-def _flocks(known: NDArray[np.bool_], suspect: NDArray[np.bool_], where: NDArray[np.bool_]) -> list[Vector]:
-    """The share of suspects among the known pixels about each, itself not among them."""
-
-    def others(of: NDArray[np.bool_], side: int) -> Vector:
-        return _mean(of, side)[where] * side**2 - of[where]
-
-    return [np.clip(others(suspect, side) / np.maximum(others(known, side), 1), 0, 1) for side in FLOCKS]
-
-
-def _sides(evidence: Evidence, law: Law, where: NDArray[np.bool_]) -> list[Vector]:
+def _sides(evidence: Evidence, law: Law, suspects: _Sums, where: NDArray[np.bool_]) -> list[Vector]:
     """How many more suspects lie on the same side of what the codes say than on the other: nearby, and in all.
 
     What lies clear is not asked about all: outliers may lie on one side, too, or seem to by luck.
     """
     side = np.sign(evidence.residual)
-    suspect = np.where(evidence.score > FLOCK, side, 0).astype(np.float32)
-    area, own = FLOCKS[-1] ** 2, suspect[where]
-    lean, count = (
-        _mean(values, FLOCKS[-1])[where] * area - other
-        for values, other in ((suspect, own), (suspect * suspect, own * own))
-    )
+    lean = _Sums.of(np.where(evidence.score > FLOCK, side, 0).astype(np.int8), where).about(FLOCKS[-1])
     in_all = np.where(_is_clear(evidence), 0, law.lean)
-    return [side[where] * lean / (np.maximum(count, 0) + 1), (side * in_all)[where]]
+    return [side[where] * lean / (suspects.about(FLOCKS[-1]) + 1), (side * in_all)[where]]
 
 
 def _far(depth: DepthMap, least: Vector, where: NDArray[np.bool_]) -> list[Vector]:
@@ -250,6 +237,39 @@ class _Around:
 
     def __call__(self, block: slice) -> Floats:
         return self.framed[self.at[block, None] + self.offsets]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of small integers in squares about some pixels of a map or of a stack of maps; beyond the border is nothing."""
+
+    table: NDArray[np.int32]
+    """The sums of all above and to the left."""
+    at: tuple[NDArray[np.intp], ...]
+    """The pixels, in the table."""
+    own: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, values: NDArray[np.bool_ | np.int8], where: NDArray[np.bool_]) -> _Sums:
+        frame = [(0, 0)] * (values.ndim - 2) + [(FRAME + 1, FRAME)] * 2
+        table = np.pad(values, frame).cumsum(axis=-1, dtype=np.int32)
+        np.cumsum(table, axis=-2, out=table)
+        *which, row, column = np.nonzero(where)
+        return cls(table, (*which, row + FRAME, column + FRAME), values[where].astype(np.int32))
+
+    def within(self, side: int) -> Vector:
+        """The sums in squares of an odd side."""
+        before, behind = -(side // 2), side // 2 + 1
+        *which, row, column = self.at
+        low, high = (
+            self.table[*which, row + down, column + behind] - self.table[*which, row + down, column + before]
+            for down in (before, behind)
+        )
+        return (high - low).astype(np.float64)
+
+    def about(self, side: int) -> Vector:
+        """The same without the pixel itself."""
+        return self.within(side) - self.own
 
 
 def _mean(values: NDArray[np.bool_] | Floats, side: int) -> Floats:

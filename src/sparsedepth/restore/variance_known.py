@@ -20,7 +20,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter, minimum_filter
 from scipy.special import expit, logit
 
 from sparsedepth.restore.evidence import Evidence
@@ -76,26 +75,35 @@ FINE = Weights(
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """The logarithms of the ranges of the believed values about each pixel, its own among them."""
+    """The ranges of the believed values about each pixel, its own among them."""
 
-    close: Floats
-    """Within three by three."""
-    wide: Floats
-    """Within five by five."""
+    within_three: Floats
+    within_five: Floats
 
     @classmethod
     def of(cls, believed: Floats) -> Surroundings:
         known = np.isfinite(believed)
         low, high = np.where(known, believed, np.inf), np.where(known, believed, -np.inf)
-        close, wide = (
-            maximum_filter(high, side, mode="nearest") - minimum_filter(low, side, mode="nearest") for side in (3, 5)
-        )
-        return cls(*(np.log(np.maximum(span, 0) + LEVEL) for span in (close, wide)))
+        ranges = []
+        for _ in range(2):
+            low, high = _of_neighbours(low, np.minimum), _of_neighbours(high, np.maximum)
+            ranges.append(high - low)
+        return cls(*ranges)
 
     def at(self, where: NDArray[np.bool_ | np.intp]) -> Surroundings:
         """Those of some pixels: of a mask, or of numbers."""
         numbers = np.flatnonzero(where) if where.dtype == bool else where
         return Surroundings(*(getattr(self, part.name).ravel()[numbers] for part in fields(self)))
+
+    @property
+    def close(self) -> Floats:
+        """The logarithm of the range within three by three."""
+        return np.log(np.maximum(self.within_three, 0) + LEVEL)
+
+    @property
+    def wide(self) -> Floats:
+        """And within five by five."""
+        return np.log(np.maximum(self.within_five, 0) + LEVEL)
 
 
 @dataclass(frozen=True)
@@ -212,6 +220,17 @@ def weighted(weights: Vector, signs: list[Floats | float]) -> Floats:
 
 def log_texture(evidence: Evidence) -> Floats:
     return _log(evidence.texture, 1e-3)
+
+
+def _of_neighbours(values: Floats, least: np.ufunc) -> Floats:
+    """The least, or the greatest, value within three by three."""
+    for axis in (0, 1):
+        along = np.moveaxis(values, axis, 0)
+        found = along.copy()
+        least(found[1:], along[:-1], out=found[1:])
+        least(found[:-1], along[1:], out=found[:-1])
+        values = np.moveaxis(found, 0, axis)
+    return values
 
 
 def _share(law: Law) -> Floats:

@@ -280,10 +280,9 @@ def refitted(patches: Floats, atoms: Floats, codes: Floats) -> tuple[Floats, NDA
 def _levelled(patches: Floats, unit: float | Vector) -> Normalised:
     """Patches without their median, in a given unit."""
     unit = np.broadcast_to(np.asarray(unit, np.float64), len(patches))
-    whole = np.isfinite(patches).all(axis=1)
-    centre = np.empty(len(patches))
-    centre[whole] = np.median(patches[whole], axis=1)
-    centre[~whole] = np.nanmedian(patches[~whole], axis=1)
+    last = np.isfinite(patches).sum(axis=1, keepdims=True) - 1
+    rising, middle = np.sort(patches, axis=1), np.concatenate([last // 2, (last + 1) // 2], axis=1)
+    centre = np.take_along_axis(rising, middle, axis=1).mean(axis=1).astype(np.float64)
     levelled = ((patches - centre[:, None]) / unit[:, None]).astype(patches.dtype)
     return Normalised(levelled, centre, unit, unit)
 
