@@ -179,7 +179,7 @@ def _is_clean(depth: DepthMap, law: Law, found: float) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Filler:
+class Lesson:
     """What known pixels that were hidden teach of filling holes."""
 
     answers: Filled
@@ -202,13 +202,13 @@ class Filler:
         return Scattered.of(answers, self.answers.unknown, self.hidden, np.square(answers - self.truth))
 
 
-def _filler(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -> Filler:
+def _lesson(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -> Lesson:
     """Hide some known pixels, once corrected, and fill them."""
     truth = rehearsal.sample(value)
     hidden = rehearsal.hidden & np.isfinite(truth)
     parts = in_order(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
     filled = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
-    return Filler(filled, truth, hidden, np.isnan(value), coding.dictionary.patch_shape)
+    return Lesson(filled, truth, hidden, np.isnan(value), coding.dictionary.patch_shape)
 
 
 def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pass: bool, threads: int) -> RestorePart:
@@ -230,11 +230,11 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
         return detector.correct(sample, seen, weighed, threads)
 
     @cache
-    def filler() -> Filler:
-        return _filler(corrected_sample().value, rehearsal, coding, threads)
+    def lesson() -> Lesson:
+        return _lesson(corrected_sample().value, rehearsal, coding, threads)
 
     if work.huge and (fill or second_pass or blots.steps or stuck.values):
-        filler()
+        _ = lesson().trust, lesson().doubt  # once, and not by every thread
 
     def restored(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         measured = np.isfinite(part.depth)
@@ -249,10 +249,10 @@ def restorer(work: Work, coding: Coding, *, correct: bool, fill: bool, second_pa
         holes, again = ~known & ~refused, corrected.noisy & second_pass
         if (holes | again).any():
             shown = np.where(again, np.nan, value)
-            filled = fill_holes(shown, coding, threads, refused, part.window).blend(filler().trust)
+            filled = fill_holes(shown, coding, threads, refused, part.window).blend(lesson().trust)
             value = np.where(holes | again, filled, value)
             if holes.any():
-                variance = np.where(holes, filler().doubt(filled, np.isnan(shown)), variance)
+                variance = np.where(holes, lesson().doubt(filled, np.isnan(shown)), variance)
         return value, variance, origins(measured, corrected.noisy | lost | blot | flew, refused)
 
     return restored

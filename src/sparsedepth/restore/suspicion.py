@@ -272,7 +272,7 @@ class _Sums:
         return self.within(side) - self.own
 
 
-def _mean(values: NDArray[np.bool_] | Floats, side: int) -> Floats:
+def _mean(values: Floats, side: int) -> Floats:
     return uniform_filter(values.astype(np.float32), side, mode="constant", axes=(-2, -1))
 
 

@@ -222,13 +222,13 @@ def log_texture(evidence: Evidence) -> Floats:
     return _log(evidence.texture, 1e-3)
 
 
-def _of_neighbours(values: Floats, least: np.ufunc) -> Floats:
+def _of_neighbours(values: Floats, extreme: np.ufunc) -> Floats:
     """The least, or the greatest, value within three by three."""
     for axis in (0, 1):
         along = np.moveaxis(values, axis, 0)
         found = along.copy()
-        least(found[1:], along[:-1], out=found[1:])
-        least(found[:-1], along[1:], out=found[:-1])
+        extreme(found[1:], along[:-1], out=found[1:])
+        extreme(found[:-1], along[1:], out=found[:-1])
         values = np.moveaxis(found, 0, axis)
     return values
 
