@@ -39,8 +39,12 @@ class Cluster:
         self._file = self.folder / "scheduler.json"
         here = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         self.scheduler = self._start("scheduler", *here, "--scheduler-file", str(self._file))
-        wait_until(self._file.exists, self.scheduler)
+        wait_until(self._is_written, self.scheduler)
         self.address = json.loads(self._file.read_text())["address"]
+
+    def _is_written(self) -> bool:
+        """The scheduler opens its file before it writes: for a moment there is nothing in it."""
+        return self._file.exists() and self._file.read_text().rstrip().endswith("}")
 
     def hire(self) -> None:
         options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder))
