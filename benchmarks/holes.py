@@ -16,7 +16,7 @@ from skimage import restoration
 from sklearn.decomposition import MiniBatchDictionaryLearning
 
 from sparsedepth import Origin, denoise
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.markdown import table, write_made_part
 from sparsedepth.patches import cut
 from sparsedepth.sklearn import DepthDictionary
 

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from sparsedepth import Jeffreys, infer, learn
 from sparsedepth.data.middlebury import disparities
 from sparsedepth.data.motorcycle import motorcycle_disparity
-from sparsedepth.pages import machine, table, write_made_part
+from sparsedepth.markdown import machine, table, write_made_part
 from sparsedepth.patches import PatchStream
 
 SHAPE, ATOMS = (16, 16), 256

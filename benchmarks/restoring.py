@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from sparsedepth import denoise, inpaint
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.synthetic import corrupted
-from sparsedepth.pages import machine, table, write_made_part
+from sparsedepth.markdown import machine, table, write_made_part
 from sparsedepth.vocabulary import DepthMap
 
 QUALITIES = {"fast": 1, "balanced": 8, "best": 40}

@@ -31,9 +31,9 @@ from sparsedepth import Restorer, infer, learn
 from sparsedepth.cluster import Examiner, Restoring, connect
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
-from sparsedepth.pages import commit, machine, table, write_made_part
+from sparsedepth.markdown import commit, machine, table, write_made_part
+from sparsedepth.parallel import in_order
 from sparsedepth.patches import PatchStream
-from sparsedepth.workers import in_order
 
 SHAPE = (240, 320)
 BATCH, PATCH, ATOMS = 2048, 16, 256

@@ -29,7 +29,7 @@ import numpy as np
 import psutil
 from PIL import Image
 
-from sparsedepth.pages import machine, table, write_made_part
+from sparsedepth.markdown import machine, table, write_made_part
 
 CHROMIUM_FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
                   "--disable-component-update", "--disable-sync", "--no-first-run")  # fmt: skip

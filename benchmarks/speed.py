@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from sparsedepth import Dictionary, Jeffreys, Known, energy, infer, weighted_lasso
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.synthetic import corrupted
-from sparsedepth.pages import machine, table, write_made_part
+from sparsedepth.markdown import machine, table, write_made_part
 from sparsedepth.patches import PatchStream
 
 NOISE, SPARSITY = Jeffreys(floor=0.01), 1.0

@@ -21,8 +21,8 @@ from maxflow import fastmin
 from sparsedepth import match
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair
 from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
+from sparsedepth.markdown import machine, table, write_made_part
 from sparsedepth.metrics import bad_pixels
-from sparsedepth.pages import machine, table, write_made_part
 from sparsedepth.stereo import cuts, opencv
 from sparsedepth.stereo.costs import birchfield_tomasi, sample
 from sparsedepth.stereo.solvers import graph_cut, second_order

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sparsedepth.atomic import write_atomically
-from sparsedepth.pages import table
+from sparsedepth.atomic_files import write_atomically
+from sparsedepth.markdown import table
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"

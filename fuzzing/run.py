@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.markdown import table, write_made_part
 
 HERE = Path(__file__).parent
 TARGETS = ["png", "pgm", "pfm", "tiff", "npy", "npz", "exr", "photo", "dictionary"]

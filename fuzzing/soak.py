@@ -27,7 +27,7 @@ from reading_laws import law_of, suffix_of
 from seeds import seeds
 from sparsedepth.cli import main as command
 from sparsedepth.files import write
-from sparsedepth.pages import commit, machine, table, write_made_part
+from sparsedepth.markdown import commit, machine, table, write_made_part
 
 HERE = Path(__file__).parent
 KINDS = ("png", "pgm", "pfm", "tiff", "npy", "npz", "exr", "photo", "dictionary")

@@ -25,7 +25,7 @@ import numpy as np
 from sparsedepth import Dictionary
 from sparsedepth.cli import main as command
 from sparsedepth.files import FORMATS, read, write
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.markdown import table, write_made_part
 
 SCENARIOS: dict[str, Callable[[int, random.Random, Path], dict[str, int]]] = {}
 

@@ -12,7 +12,7 @@ import pytest
 from sparsedepth import denoise
 from sparsedepth.cli import journal
 from sparsedepth.files import write_array
-from sparsedepth.restore import votes
+from sparsedepth.restore import aggregate
 
 ROUNDING = 1e-6
 """Deviations of the map: what sums taken in another order may change, where bands of patches overlap."""
@@ -50,7 +50,7 @@ def test_bands_change_no_more_than_rounding(monkeypatch, method):
     depth = scene().astype(np.float32)
     depth[depth == 0] = np.nan
     whole = denoise(depth, method=method, quality="fast", threads=1)
-    monkeypatch.setattr(votes, "BAND", 20)
+    monkeypatch.setattr(aggregate, "BAND", 20)
     banded = denoise(depth, method=method, quality="fast", threads=2)
     deviation = float(np.nanstd(depth))
     np.testing.assert_allclose(banded.depth, whole.depth, rtol=0, atol=ROUNDING * deviation)

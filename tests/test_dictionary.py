@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from conftest import unit_atoms
 from sparsedepth import Dictionary, InputError
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import KIND
 
 

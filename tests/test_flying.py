@@ -23,10 +23,10 @@ from sparsedepth.data.synthetic import (
 )
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import door
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.evidence import quantum_of
+from sparsedepth.restore import tiling
 from sparsedepth.restore.flying import Flying
+from sparsedepth.restore.scores import quantum_of
+from sparsedepth.restore.tiling import Part
 
 SOUGHT = Flying(step=0.25, alike=0.05)
 
@@ -219,8 +219,8 @@ def test_mixtures_stay_when_only_holes_are_to_be_filled():
 def test_tiles_do_not_matter(monkeypatch):
     noisy = with_flying_pixels(scene((150, 170)), 0.5, np.random.default_rng(4))
     whole = denoise(noisy, quality="fast")
-    monkeypatch.setattr(door, "MOST_PIXELS", 1000)
-    monkeypatch.setattr(door, "TILE", 64)
+    monkeypatch.setattr(tiling, "MOST_PIXELS", 1000)
+    monkeypatch.setattr(tiling, "TILE", 64)
     tiles = denoise(noisy, quality="fast")
     assert (whole.origin == Origin.CORRECTED).mean() > 0.01
     assert_array_equal(tiles.origin, whole.origin)

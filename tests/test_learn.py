@@ -9,6 +9,7 @@ import pytest
 
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Dictionary, InputError, Jeffreys, Known, Stationary, energy, infer, learn
+from sparsedepth.coding.accumulate import SHARD, dictionary_gradient, examine, total
 from sparsedepth.coding.learn import (
     Batch,
     BlockCoordinate,
@@ -19,7 +20,6 @@ from sparsedepth.coding.learn import (
     schedule,
     start_from,
 )
-from sparsedepth.coding.statistics import SHARD, dictionary_gradient, examine, total
 from sparsedepth.patches import PatchPool
 
 

@@ -18,12 +18,12 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted, range_deviation, with_range_noise
 from sparsedepth.metrics import calibration, psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import calibrated, dense, filling, law, surfaces, variance_known, weighing
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.evidence import SUSPECT, Evidence, gather, look_again, middle_of_surroundings
-from sparsedepth.restore.rehearsal import Levels, rehearse, rising
+from sparsedepth.restore import dense, inpainting, noise_model, pipeline, posterior, surfaces, variance_measured
+from sparsedepth.restore.aggregate import vote
+from sparsedepth.restore.scores import SUSPECT, Evidence, gather, look_again, middle_of_surroundings
+from sparsedepth.restore.simulation import Levels, rehearse, rising
+from sparsedepth.restore.tiling import Part
 from sparsedepth.restore.variance_filled import Scattered, beyond, depth_in_holes, expected_error, keep_together
-from sparsedepth.restore.votes import vote
 from sparsedepth.vocabulary import Floats, Vector
 
 
@@ -83,16 +83,16 @@ def test_the_share_of_noisy_pixels_is_counted(share):
     noisy, clean = (lambda n: rng.lognormal(4, 2, n)), (lambda n: rng.lognormal(-3, 1, n))
     scores = np.sort(np.concatenate([noisy(int(20_000 * share)), clean(int(20_000 * (1 - share)))]))
     equally = np.full(800, 1 / 800)
-    found, limit = law._share(scores, len(scores), noisy(800), equally)
+    found, limit = noise_model._share(scores, len(scores), noisy(800), equally)
     assert found == pytest.approx(share, rel=0.25)
     assert (scores > limit).mean() <= 1.5 * share
-    assert law._share(np.sort(clean(20_000)), 20_000, noisy(800), equally)[0] * 20_000 < 3
+    assert noise_model._share(np.sort(clean(20_000)), 20_000, noisy(800), equally)[0] * 20_000 < 3
 
 
 def test_the_density_of_noise_is_one():
     at = np.linspace(0, 40, 400_001)
     for size in (0.25, 1.0, 4.0):
-        mass = law.density(at, size)
+        mass = noise_model.density(at, size)
         assert mass.min() >= 0
         assert np.trapezoid(mass, at) == pytest.approx(1, abs=1e-4)
         assert np.trapezoid(mass * at**2, at) == pytest.approx(size**2 / 2, rel=1e-3)
@@ -100,8 +100,8 @@ def test_the_density_of_noise_is_one():
 
 def law_of(depth):
     """The law that a map of unit deviation is found to have."""
-    part, coding = Part.of_all(depth, None), calibrated.coding(None, "fast")
-    return calibrated._detector(part, gather(part, coding, 0.0, 1), coding, 0.0, True, 1)[0].sight.weighing.law
+    part, coding = Part.of_all(depth, None), pipeline.coding(None, "fast")
+    return pipeline._detector(part, gather(part, coding, 0.0, 1), coding, 0.0, True, 1)[0].sight.weighing.law
 
 
 def told_law(depth):
@@ -209,35 +209,35 @@ def test_levels_follow_the_mean_of_what_they_are_taught():
 
 def test_the_surest_pixels_share_their_mean():
     numbers = np.random.default_rng(7).lognormal(-6, 3, 5000)
-    limit, least = variance_known.surest(numbers)
+    limit, least = variance_measured.surest(numbers)
     shared = numbers <= limit
-    assert shared.mean() == pytest.approx(variance_known.SUREST, abs=1e-3)
+    assert shared.mean() == pytest.approx(variance_measured.SUREST, abs=1e-3)
     assert least * shared.sum() == pytest.approx(numbers[shared].sum())
-    assert variance_known.surest(np.full(9, 0.25)) == (0.25, 0.25)
-    assert variance_known.surest(np.empty(0)) == (0.0, 0.0)
+    assert variance_measured.surest(np.full(9, 0.25)) == (0.25, 0.25)
+    assert variance_measured.surest(np.empty(0)) == (0.0, 0.0)
 
 
 def test_surroundings_tell_the_range_of_what_is_known():
     depth = np.zeros((9, 9))
     depth[4, 4], depth[0, 0] = 2.0, np.nan
-    around = variance_known.Surroundings.of(depth)
-    close, wide = (np.exp(told) - variance_known.LEVEL for told in (around.close, around.wide))
+    around = variance_measured.Surroundings.of(depth)
+    close, wide = (np.exp(told) - variance_measured.LEVEL for told in (around.close, around.wide))
     for span, reach in ((close, 1), (wide, 2)):
         inside = np.zeros((9, 9), bool)
         inside[4 - reach : 5 + reach, 4 - reach : 5 + reach] = True
         assert_allclose(span, np.where(inside, 2.0, 0.0), atol=1e-12)
-    nowhere = variance_known.Surroundings.of(np.full((4, 4), np.nan))
-    assert_allclose(nowhere.wide, np.log(variance_known.LEVEL))
+    nowhere = variance_measured.Surroundings.of(np.full((4, 4), np.nan))
+    assert_allclose(nowhere.wide, np.log(variance_measured.LEVEL))
 
 
-LAW = law.Law(share=0.1, size=1.0, limit=9.0)
+LAW = noise_model.Law(share=0.1, size=1.0, limit=9.0)
 
 
 def error_of(evidence: Evidence, chance: Vector, weight: Vector, span: float = 0.0) -> Vector:
     """What is expected of pixels whose surroundings differ by so much."""
     spans = np.full(len(chance), span)
-    noise, around = variance_known.Noise(LAW, False, -3.0), variance_known.Surroundings(spans, spans)
-    return variance_known.expected_error(noise, around, evidence, weighing.Weighed(chance, weight), weight > 0.5)
+    noise, around = variance_measured.Noise(LAW, False, -3.0), variance_measured.Surroundings(spans, spans)
+    return variance_measured.expected_error(noise, around, evidence, posterior.Weighed(chance, weight), weight > 0.5)
 
 
 def test_pixels_that_nothing_speaks_against_have_lost_what_was_taken():
@@ -261,16 +261,19 @@ def test_a_correction_is_less_certain_on_a_map_that_is_undecided():
     """As amid leaves, where much that looks like noise is none."""
     chances = np.zeros(1000)
     chances[:20] = 0.99
-    decided = variance_known.undecided(chances)
+    decided = variance_measured.undecided(chances)
     chances[20:60] = 0.5
-    assert variance_known.undecided(chances) > decided + 1
+    assert variance_measured.undecided(chances) > decided + 1
     zero = np.zeros(1)
     evidence = Evidence(zero, zero + 1e-4, zero + 1, zero + 50, zero + 0.01, zero + 9, zero > 0)
-    around, weighed = variance_known.Surroundings(zero + 0.05, zero + 0.05), weighing.Weighed(zero + 0.95, zero + 0.95)
+    around, weighed = (
+        variance_measured.Surroundings(zero + 0.05, zero + 0.05),
+        posterior.Weighed(zero + 0.95, zero + 0.95),
+    )
     for quantised in (False, True):
         sure, unsure = (
-            variance_known.expected_error(
-                variance_known.Noise(LAW, quantised, undecided), around, evidence, weighed, zero == 0
+            variance_measured.expected_error(
+                variance_measured.Noise(LAW, quantised, undecided), around, evidence, weighed, zero == 0
             )[0]
             for undecided in (-5.0, -2.0)
         )
@@ -526,17 +529,17 @@ def test_filled_pixels_err_as_foretold():
 def test_patches_that_hardly_overlap_leave_holes_to_the_surfaces():
     depth = np.where(plane() > 8, 1.0, 0.0)
     depth[np.random.default_rng(8).random(depth.shape) < 0.5] = np.nan
-    coded = {quality: filling.fill(depth, calibrated.coding(None, quality), 1) for quality in ("fast", "balanced")}
+    coded = {quality: inpainting.fill(depth, pipeline.coding(None, quality), 1) for quality in ("fast", "balanced")}
     assert_array_equal(coded["fast"].coded, coded["fast"].folded)
     assert (coded["balanced"].coded != coded["balanced"].folded).any()
 
 
 def test_calm_patches_need_fewer_iterations_and_others_get_all():
-    coding = calibrated.coding(None, "balanced")
+    coding = pipeline.coding(None, "balanced")
     thorough = replace(coding, calm_rounds=None)
     wavy = np.sin(np.mgrid[:40, :48].sum(axis=0) / 6).astype(np.float32)
-    calm, other = 0.8 * calibrated.NOISE_FLOOR * wavy, 20 * calibrated.NOISE_FLOOR * wavy
-    assert_allclose(vote(calm, coding).mean, vote(calm, thorough).mean, atol=0.1 * calibrated.NOISE_FLOOR)
+    calm, other = 0.8 * pipeline.NOISE_FLOOR * wavy, 20 * pipeline.NOISE_FLOOR * wavy
+    assert_allclose(vote(calm, coding).mean, vote(calm, thorough).mean, atol=0.1 * pipeline.NOISE_FLOOR)
     assert (vote(calm, coding).mean != vote(calm, thorough).mean).any()
     assert_array_equal(vote(other, coding).mean, vote(other, thorough).mean)
 
@@ -553,7 +556,7 @@ def test_a_second_look_changes_what_is_said_of_suspects_only():
     rng = np.random.default_rng(5)
     depth = np.add.outer(np.linspace(-1, 1, 40), np.linspace(-1, 1, 48)).astype(np.float32)
     depth[rng.random(depth.shape) < 0.05] += 1
-    part, coding = Part.of_all(depth, None), calibrated.coding(None, "balanced")
+    part, coding = Part.of_all(depth, None), pipeline.coding(None, "balanced")
     seen = gather(part, coding, 0.0, 1)
     again = look_again(part, seen, depth - seen.residual, coding, 0.0, 1)
     suspect = seen.score > SUSPECT
@@ -564,7 +567,7 @@ def test_a_second_look_changes_what_is_said_of_suspects_only():
 
 def test_smoothing_takes_no_more_than_the_noise_amounts_to():
     texture = np.random.default_rng(6).standard_normal((2, 48, 48)).astype(np.float32)
-    smoother = dense.Smoother(dense.NoiseLevel(0.1), calibrated.coding(None, "fast"))
+    smoother = dense.Smoother(dense.NoiseLevel(0.1), pipeline.coding(None, "fast"))
     learned = smoother.rehearsed(texture, 1)
     window = Part.of_all(texture[0], None).window
     taken = np.square(texture - np.stack([learned(part, window, 1)[0] for part in texture])).sum()
@@ -579,7 +582,7 @@ def test_smoothing_leaves_texture_where_the_patches_disagree_and_takes_noise_whe
     rng = np.random.default_rng(6)
     rough = np.where(np.arange(64) < 32, 0, 2 * rng.standard_normal((64, 64))) + 0.02 * np.arange(64)
     depth = (rough + 0.1 * rng.standard_normal(rough.shape)).astype(np.float32)
-    smoother = dense.Smoother(dense.NoiseLevel(0.1), calibrated.coding(None, "balanced")).rehearsed(depth[None], 1)
+    smoother = dense.Smoother(dense.NoiseLevel(0.1), pipeline.coding(None, "balanced")).rehearsed(depth[None], 1)
     error = np.square(smoother(depth, Part.of_all(depth, None).window, 1)[0] - rough)
     assert error[:, :28].mean() < 0.3 * 0.1**2
     assert error[:, 36:].mean() < 1.5 * 0.1**2
@@ -587,5 +590,5 @@ def test_smoothing_leaves_texture_where_the_patches_disagree_and_takes_noise_whe
 
 def test_all_is_taken_that_noise_amounts_to():
     depth = 0.1 * np.random.default_rng(6).standard_normal((1, 64, 64)).astype(np.float32)
-    smoother = dense.Smoother(dense.NoiseLevel(0.1), calibrated.coding(None, "fast"))
+    smoother = dense.Smoother(dense.NoiseLevel(0.1), pipeline.coding(None, "fast"))
     assert smoother.rehearsed(depth, 1).share is None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from sparsedepth.coding.accumulate import SHARD, Branches, examine
 from sparsedepth.coding.noise import NoiseModel
-from sparsedepth.coding.statistics import SHARD, Branches, examine
 from sparsedepth.patches import Batch
 from sparsedepth.vocabulary import Floats, InputError, Restoration
 

@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
 from sparsedepth.vocabulary import Floats, InputError, as_array, one_line
 
 KIND = "sparsedepth dictionary"
@@ -82,12 +82,14 @@ class Dictionary:
         """A shipped dictionary, by name: see ``Dictionary.builtins()``."""
         if name not in cls.builtins():
             raise InputError(f"there is no shipped dictionary {name!r}; choose one of {', '.join(cls.builtins())}")
-        with resources.as_file(resources.files("sparsedepth") / "models" / f"{name}.safetensors") as path:
+        with resources.as_file(
+            resources.files("sparsedepth") / "models" / "dictionaries" / f"{name}.safetensors"
+        ) as path:
             return cls.load(path)
 
     @staticmethod
     def builtins() -> list[str]:
-        models = resources.files("sparsedepth") / "models"
+        models = resources.files("sparsedepth") / "models" / "dictionaries"
         return sorted(Path(entry.name).stem for entry in models.iterdir() if entry.name.endswith(".safetensors"))
 
     def mosaic(self, *, gap: int = 1) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.parallel import cores, in_order
 from sparsedepth.restore import believe as sparse_belief
 from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.costs import ad_census
@@ -17,7 +18,6 @@ from sparsedepth.stereo.order import looks_swapped
 from sparsedepth.stereo.prior import with_belief
 from sparsedepth.stereo.reliability import variance
 from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair, UnaryCost
-from sparsedepth.workers import cores, in_order
 
 MOST_COSTS = 1 << 28
 """Pixels times disparities; a solver holds a few such volumes of float32."""

@@ -20,7 +20,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, as_floats
 

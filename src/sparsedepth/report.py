@@ -12,7 +12,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
 from sparsedepth.vocabulary import InputError
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -13,15 +13,15 @@ import tifffile
 
 from outputs import files_below
 from sparsedepth.files import mapped, read, read_array
-from sparsedepth.restore import door
+from sparsedepth.restore import tiling
 
 
 @pytest.fixture
 def small_is_huge(monkeypatch):
     """Tiles of 48 pixels, and maps that are mapped from 4,000 pixels on."""
     monkeypatch.setattr(mapped, "HUGE", 4000)
-    monkeypatch.setattr(door, "MOST_PIXELS", 4000)
-    monkeypatch.setattr(door, "TILE", 48)
+    monkeypatch.setattr(tiling, "MOST_PIXELS", 4000)
+    monkeypatch.setattr(tiling, "TILE", 48)
     monkeypatch.setattr(mapped, "PAUSE", 0.01)
 
 
@@ -117,11 +117,11 @@ def test_a_broken_file_is_told_as_always(command, tmp_path, small_is_huge, name,
 
 
 def test_a_map_is_measured_in_little_memory(monkeypatch):
-    monkeypatch.setattr(door, "ENOUGH", 10_000)
+    monkeypatch.setattr(tiling, "ENOUGH", 10_000)
     depth = np.random.default_rng(0).random((2000, 500), dtype=np.float32)
     tracemalloc.start()
     try:
-        door.Work.of(depth, None, (8, 8), None)
+        tiling.Work.of(depth, None, (8, 8), None)
         assert tracemalloc.get_traced_memory()[1] < depth.nbytes / 2
     finally:
         tracemalloc.stop()

@@ -10,9 +10,9 @@ import pytest
 import oracle
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Jeffreys, Known, Stationary, energy, infer
+from sparsedepth.coding.admm import CHECK_EVERY, Block, EnergyAtRest, Factors, plan, solve
 from sparsedepth.coding.infer import sparse_codes
-from sparsedepth.coding.solver import CHECK_EVERY, Block, EnergyAtRest, Factors, plan, solve
-from sparsedepth.workers import one_blas_thread
+from sparsedepth.parallel import one_blas_thread
 
 SIDE, ATOMS = 6, 50
 PIXELS = SIDE * SIDE

@@ -11,7 +11,7 @@ from scipy.ndimage import maximum_filter, minimum_filter
 
 from sparsedepth import Dictionary, InputError, Origin, Restoration, believe, denoise, inpaint
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import METHODS, door, votes
+from sparsedepth.restore import METHODS, aggregate, tiling
 
 pytestmark = pytest.mark.parametrize("method", METHODS)
 QUICK = {"quality": "fast", "threads": 1}
@@ -126,7 +126,7 @@ def test_threads_and_bands_do_not_matter(method, monkeypatch):
     _, noisy = scene()
     result, two = restore(noisy, method), restore(noisy, method, threads=2)
     assert_array_equal(result.depth, two.depth)
-    monkeypatch.setattr(votes, "BAND", 30)
+    monkeypatch.setattr(aggregate, "BAND", 30)
     banded = restore(noisy, method)
     assert_allclose(result.depth, banded.depth, rtol=1e-6)
     assert_array_equal(result.origin, banded.origin)
@@ -136,8 +136,8 @@ def test_tiles_do_not_matter(method, monkeypatch):
     """A huge map is worked on in tiles: the same result, if the whole of it is the sample that it is learned from."""
     _, depth = scene((90, 110), holes=0.02)
     whole = restore(depth, method, second_pass=True)
-    monkeypatch.setattr(door, "MOST_PIXELS", 1000)
-    monkeypatch.setattr(door, "TILE", 40)
+    monkeypatch.setattr(tiling, "MOST_PIXELS", 1000)
+    monkeypatch.setattr(tiling, "TILE", 40)
     same(whole, restore(depth, method, second_pass=True, threads=2))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
-from sparsedepth.atomic import discard_unfinished
+from sparsedepth.atomic_files import discard_unfinished
 from sparsedepth.cli.terminal import in_options
 from sparsedepth.vocabulary import InputError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsedepth.atomic import finished
+from sparsedepth.atomic_files import finished
 from sparsedepth.cli.batch import Outcome
 from sparsedepth.cli.tasks import Place, RestoringTask, Shared
 from sparsedepth.files import mapped, write_array

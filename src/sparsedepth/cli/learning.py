@@ -20,9 +20,9 @@ import sparsedepth
 from sparsedepth.cli.places import dictionary_named, require_place
 from sparsedepth.cli.terminal import ClusterOption, ForceOption, JsonOption, progress_bar, report, say
 from sparsedepth.cluster import Examiner, connect
+from sparsedepth.coding.accumulate import examine
 from sparsedepth.coding.learn import LearningState, LearningStep, learn, schedule, start_from
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
-from sparsedepth.coding.statistics import examine
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import read_map

@@ -32,9 +32,9 @@ from sparsedepth.cli.tasks import Notes, Place, RestoringTask, Shared
 from sparsedepth.cli.terminal import ClusterOption, ForceOption, print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
 from sparsedepth.files.formats import format_of
+from sparsedepth.parallel import cores, in_order, one_blas_thread
 from sparsedepth.restore import METHODS, Restorer
 from sparsedepth.vocabulary import InputError
-from sparsedepth.workers import cores, in_order, one_blas_thread
 
 MANY = 32
 """Maps from which it pays to start a process for each job; threads wait for each other."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.coding.admm import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
-from sparsedepth.coding.solver import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.parallel import cores, in_threads
 from sparsedepth.vocabulary import LARGEST, Codes, Floats, InputError, Patches, Vector, as_array, as_floats
-from sparsedepth.workers import cores, in_threads
 
 LARGEST_SHORT = 1e15
 """What float32 patches may hold: squares over a variance stay finite."""

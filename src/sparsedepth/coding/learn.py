@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
+from sparsedepth.coding.accumulate import Examine, Statistics, examine, total
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
-from sparsedepth.coding.statistics import Examine, Statistics, examine, total
 from sparsedepth.dictionary import Dictionary, as_bytes, read_arrays
+from sparsedepth.parallel import one_blas_thread
 from sparsedepth.patches import Batch, PatchPool
 from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
-from sparsedepth.workers import one_blas_thread
 
 Batches = Callable[[int], Batch]
 """From a step's number to its patches."""

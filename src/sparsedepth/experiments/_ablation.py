@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sparsedepth.experiments._contestants import Outcome
 from sparsedepth.experiments._keeping import OURS, kept
 from sparsedepth.experiments._zoo import Spoilt
-from sparsedepth.restore import calibrated, denoise, evidence, inpaint, law, surfaces, suspicion, weighing
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.filling import Trust
+from sparsedepth.restore import classifier, denoise, inpaint, noise_model, pipeline, posterior, scores, surfaces
+from sparsedepth.restore.inpainting import Trust
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import Vector
 
 
@@ -56,12 +56,12 @@ def arms() -> list[Arm]:
     """The whole method, and what is left without each part that finds and weighs noise."""
     return [
         Arm("the default"),
-        Arm("the score alone, no network", weighing, {"odds": _by_score}),
-        Arm("noise may be of any size", suspicion, {"IMPOSSIBLE": 0.0}),
-        Arm("noise of one size", calibrated, {"estimate": _of_one_size}),
-        Arm("the law from the whole map", law, {"PARTS": (1.0,)}),
-        Arm("pixels on a rim like all others", evidence, {"RIM": 0.0}),
-        Arm("one look", calibrated, {"look_again": lambda _, evidence, *__: evidence}),
+        Arm("the score alone, no network", posterior, {"odds": _by_score}),
+        Arm("noise may be of any size", classifier, {"IMPOSSIBLE": 0.0}),
+        Arm("noise of one size", pipeline, {"estimate": _of_one_size}),
+        Arm("the law from the whole map", noise_model, {"PARTS": (1.0,)}),
+        Arm("pixels on a rim like all others", scores, {"RIM": 0.0}),
+        Arm("one look", pipeline, {"look_again": lambda _, evidence, *__: evidence}),
         Arm("patches 5 apart (`fast`)", wishes={"quality": "fast"}),
         Arm("the paper's dictionary (Φ1, 16x16)", wishes={"dictionary": "phi1"}),
     ]
@@ -71,17 +71,17 @@ def filling_arms() -> list[Arm]:
     """The same for holes."""
     return [
         Arm("the default"),
-        Arm("smoothest surface only", calibrated, {"trust": lambda *_: Trust(0.0, 0.0)}),
-        Arm("folded surface only", calibrated, {"trust": lambda *_: Trust(1.0, 0.0)}),
-        Arm("codes only", calibrated, {"trust": lambda *_: Trust(1.0, 1.0)}),
+        Arm("smoothest surface only", pipeline, {"trust": lambda *_: Trust(0.0, 0.0)}),
+        Arm("folded surface only", pipeline, {"trust": lambda *_: Trust(1.0, 0.0)}),
+        Arm("codes only", pipeline, {"trust": lambda *_: Trust(1.0, 1.0)}),
         Arm("codes over the smoothest surface", surfaces, {"FOLDS": 0}),
     ]
 
 
-def _by_score(_: Part, seen: evidence.Evidence, of_map: law.Law, __: float, where: NDArray[np.bool_]) -> Vector:
+def _by_score(_: Part, seen: scores.Evidence, of_map: noise_model.Law, __: float, where: NDArray[np.bool_]) -> Vector:
     """Even odds at the score beyond which the map's noise was counted."""
     return 2 * np.log(seen.score[where] / max(of_map.limit, 1e-12))
 
 
-def _of_one_size(*told: Any) -> law.Law:
-    return replace(law.estimate(*told), size=1.0)
+def _of_one_size(*told: Any) -> noise_model.Law:
+    return replace(noise_model.estimate(*told), size=1.0)

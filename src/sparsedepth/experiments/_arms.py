@@ -74,7 +74,7 @@ class Job:
         pair = self.scene.truth.pair
         scene = f"{self.scene.move}, {self.scene.cycles} cycles, {self.scene.rounds} rounds of {pair.max_disparity} px"
         name = f"{self.data}, start {self.start}, {self.dictionary} every {self.stride}, {scene}"
-        rooms = (*ROOMS, f"models/{self.dictionary}.safetensors")
+        rooms = (*ROOMS, f"models/dictionaries/{self.dictionary}.safetensors")
         return kept_maps(name, rooms, [pair.left, pair.right], self._maps)
 
     def _maps(self) -> dict[str, DepthMap]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsedepth.pages import table
+from sparsedepth.markdown import table
 
 Scores = Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]]
 """kind of maps -> method -> share of corrupted pixels -> PSNR of each map."""

@@ -14,9 +14,9 @@ from sparsedepth.coding.noise import Jeffreys, Stationary
 from sparsedepth.data import data_folder
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.metrics import oracle
+from sparsedepth.parallel import cores
 from sparsedepth.restore import METHODS, believe, denoise, inpaint
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
-from sparsedepth.workers import cores
 
 MOST_THREADS = 2
 VARIANCES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sparsedepth
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
 from sparsedepth.experiments._contestants import Outcome
 from sparsedepth.vocabulary import DepthMap, Floats
 
-OURS = ("restore", "coding", "patches.py", "dictionary.py", "models/default.safetensors")
+OURS = ("restore", "coding", "patches.py", "dictionary.py", "models/dictionaries/default.safetensors")
 THEIRS = ("baselines",)
 """The rooms on which the outcome of a contestant depends."""
 

@@ -14,9 +14,9 @@ from sparsedepth.experiments._arms import Scene
 from sparsedepth.experiments._contestants import threads
 from sparsedepth.experiments._keeping import kept_maps
 from sparsedepth.experiments._scenes import PARTS
+from sparsedepth.markdown import table
 from sparsedepth.matching import match
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
-from sparsedepth.pages import table
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo import opencv
 from sparsedepth.stereo.reliability import local_variance
@@ -27,7 +27,15 @@ WITH_PRIOR, ALONE, LOCAL = "variance", "variance, no prior", "local deviation of
 MOST_BAD = {"Tsukuba": 4.2, "Venus": 1.2, "Teddy": 10.6, "Cones": 8.2}
 """Percent of all pixels: what was asked of `match` before it was measured."""
 
-ROOMS = ("stereo", "matching.py", "restore", "coding", "patches.py", "dictionary.py", "models/default.safetensors")
+ROOMS = (
+    "stereo",
+    "matching.py",
+    "restore",
+    "coding",
+    "patches.py",
+    "dictionary.py",
+    "models/dictionaries/default.safetensors",
+)
 """What the maps depend on."""
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.markdown import table
 from sparsedepth.metrics import Calibration, calibration, sparsification
-from sparsedepth.pages import table
 from sparsedepth.pictures import Curve, save_curves
 from sparsedepth.vocabulary import DepthMap, Floats, Origin, Vector
 

@@ -30,11 +30,11 @@ from sparsedepth.experiments._contestants import (
     own_methods,
     threads,
 )
+from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import psnr
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.parallel import in_order
 from sparsedepth.pictures import Curve, Panel, save_curves, save_panels
 from sparsedepth.vocabulary import DepthMap
-from sparsedepth.workers import in_order
 
 KINDS = ("laser", "disparity")
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)

@@ -15,7 +15,7 @@ from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.experiments import Progress
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.markdown import table, write_made_part
 from sparsedepth.patches import PatchStream
 from sparsedepth.pictures import save_mosaic
 from sparsedepth.vocabulary import Floats

@@ -25,12 +25,12 @@ from sparsedepth.experiments._contestants import (
     own_methods,
     threads,
 )
+from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import rmse
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.parallel import in_order
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.restore import denoise
 from sparsedepth.vocabulary import DepthMap, Origin
-from sparsedepth.workers import in_order
 
 SIDE = 128
 """Of what is shown, in pixels."""

@@ -27,11 +27,11 @@ from sparsedepth.experiments._contestants import (
 from sparsedepth.experiments._keeping import OURS, THEIRS, kept
 from sparsedepth.experiments._trust import Promises, draw_trust, trust_table
 from sparsedepth.experiments._zoo import KINDS, SHARES, Row, Source, Spoilt, impulses
+from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import average_precision, psnr, rmse
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.parallel import in_order
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.vocabulary import DepthMap, Floats
-from sparsedepth.workers import in_order
 
 MOST = 99.0
 """Decibels of a map that came back as it was: means need an end."""

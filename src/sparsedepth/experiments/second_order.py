@@ -27,8 +27,8 @@ from sparsedepth.experiments._scenes import (
     known,
     small_scene,
 )
+from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
-from sparsedepth.pages import table, write_made_part
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo.prior import NONE, Feedback
 from sparsedepth.stereo.solvers import second_order
@@ -54,7 +54,7 @@ ROOMS = (
     "restore",
     "coding",
     "patches.py",
-    "models/phi1_32.safetensors",
+    "models/dictionaries/phi1_32.safetensors",
 )
 """On which the maps depend."""
 

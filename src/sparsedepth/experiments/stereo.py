@@ -26,12 +26,12 @@ from sparsedepth.experiments._arms import (
 )
 from sparsedepth.experiments._contestants import threads
 from sparsedepth.experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
+from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.parallel import in_order
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo.twolayer import PAPER
 from sparsedepth.vocabulary import DepthMap
-from sparsedepth.workers import in_order
 
 STARTS = 4
 PAPER_ERRORS = {PLAIN: 9.58, BOTH: 9.21}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
 from sparsedepth.files import numpy_arrays
 from sparsedepth.files.encoding import encode_floats, encode_integers
 from sparsedepth.files.formats import Format, format_of

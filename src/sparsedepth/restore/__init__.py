@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import paper
-from sparsedepth.restore.door import Part, Work
+from sparsedepth.restore.aggregate import Coding, vote_on_noise
 from sparsedepth.restore.restorer import METHODS, Restorer, at_least_one, dictionary_of, n_threads
-from sparsedepth.restore.votes import Coding, vote_on_noise
+from sparsedepth.restore.tiling import Part, Work
 from sparsedepth.vocabulary import Belief, Floats, Origin, Restoration
 
 __all__ = ["METHODS", "Restorer", "believe", "denoise", "inpaint"]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates, percentile_filter
 
 from sparsedepth.coding.noise import Stationary
-from sparsedepth.restore.door import Window
-from sparsedepth.restore.rehearsal import Levels
-from sparsedepth.restore.votes import Coding, vote
+from sparsedepth.parallel import in_order
+from sparsedepth.restore.aggregate import Coding, vote
+from sparsedepth.restore.simulation import Levels
+from sparsedepth.restore.tiling import Window
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
-from sparsedepth.workers import in_order
 
 LEAST = 0.03
 """The deviation of the noise, in those of the map, from which a map is smoothed without being asked."""

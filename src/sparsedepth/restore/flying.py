@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.islands import usual_step
+from sparsedepth.restore.clusters import usual_step
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 LEAST_STEP, STEPS = 0.25, 6.0

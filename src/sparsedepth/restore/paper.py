@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
-from sparsedepth.restore.votes import Coding, NoiseVotes, vote_on_noise
+from sparsedepth.restore.aggregate import Coding, NoiseVotes, vote_on_noise
+from sparsedepth.restore.tiling import Part, RestorePart, Work, origins, too_wide
 from sparsedepth.vocabulary import Floats, InputError
 
 STRIDES = {"paper": 1, "best": 2, "balanced": 5, "fast": 7}

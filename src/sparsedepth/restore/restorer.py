@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore import calibrated, guidance, paper
-from sparsedepth.restore import outward as beyond
-from sparsedepth.restore.door import Work
-from sparsedepth.restore.elsewhere import Message, Processes, answer_all
+from sparsedepth.parallel import cores, in_order, one_blas_thread
+from sparsedepth.process_pool import Message, Processes, answer_all
+from sparsedepth.restore import guided, large_holes, paper, pipeline
+from sparsedepth.restore.tiling import Work
 from sparsedepth.vocabulary import DepthMap, InputError, Restoration
-from sparsedepth.workers import cores, in_order, one_blas_thread
 
-METHODS = {"calibrated": calibrated, "paper": paper}
+METHODS = {"calibrated": pipeline, "paper": paper}
 """Name -> module with ``coding(dictionary, quality)`` and ``restorer(work, coding, ...)``."""
 
 
@@ -66,13 +65,13 @@ class Restorer:
         """Restore one map; arguments are those of `denoise`, and ``invalid`` replaces what holds for the others."""
         codes = self._invalid if invalid is None else invalid
         work = Work.of(depth, variance, self._coding.dictionary.patch_shape, codes)
-        picture = None if guide is None else guidance.picture(guide, work.shape)
+        picture = None if guide is None else guided.picture(guide, work.shape)
         if picture is not None and not self._wishes["fill"]:
             raise InputError("the guide tells how to fill holes, and fill=False leaves them; drop one of the two")
         threads = n_threads(threads)
         result = self._restored(work, self._wishes, out, threads)
         if picture is not None:
-            guidance.refill(result, picture, lambda holed: self._filled(holed, threads))
+            guided.refill(result, picture, lambda holed: self._filled(holed, threads))
         return result
 
     def _filled(self, depth: DepthMap, threads: int) -> Restoration:
@@ -85,7 +84,7 @@ class Restorer:
             restore = METHODS[self._method].restorer(work, self._coding, **wishes, threads=threads)
             result = work.do(restore, out, threads)
             if self._outward:
-                beyond.fill(result)
+                large_holes.fill(result)
         return result
 
     def each(

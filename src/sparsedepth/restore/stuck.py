@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import minimum_filter
 
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.evidence import quantum_of
+from sparsedepth.restore.scores import quantum_of
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap
 
 FEW = 10

@@ -1,7 +1,7 @@
 """How far filled pixels err.
 
 They err more the deeper they lie in a hole, the more is missing around them and the more the map varies there. How
-these go together was learned on maps of many kinds (benchmarks/variance_filled.py), twice.
+these go together was learned on maps of many kinds (training/variance_filled.py), twice.
 
 Where what is missing is **scattered**, it might as well have been something else: known pixels that are hidden and
 filled err as the unknown ones do. So the law is in units of their error, and they also say by what factor and what

@@ -71,7 +71,7 @@ class Believed:
         return cost
 
 
-def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Believed:  # noqa: B008 (frozen)
+def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Believed:
     """The unary of Eq. 13: weighted data, plus the squared distance to what is believed over twice its variance.
 
     Where nothing is believed (NaN, or infinite variance) the cost stays as it is.
@@ -87,7 +87,7 @@ def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()
     return Believed(cost, weight, mean, precision, feedback.prior * feedback.cap)
 
 
-def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:  # noqa: B008 (frozen)
+def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:
     """How much the data of each pixel count, up to 1: less where they vary more than at the median pixel (Eq. 14)."""
     known = _told(belief, feedback)[2]
     if feedback.least_weight == 1 or not known.any():
@@ -98,7 +98,7 @@ def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()
     return np.where(known & (spread > usual), weight, 1).astype(np.float32)
 
 
-def data_deviation(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:  # noqa: B008 (frozen)
+def data_deviation(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:
     """The root of Eq. 14: how far data costs within a standard deviation of the belief are from that at its mean."""
     mean, deviation, known = _told(belief, feedback)
     centre = cost(mean)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.evidence import RESOLUTION, Evidence
-from sparsedepth.restore.law import Law
-from sparsedepth.restore.suspicion import odds
+from sparsedepth.restore.classifier import odds
+from sparsedepth.restore.noise_model import Law
+from sparsedepth.restore.scores import RESOLUTION, Evidence
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap, Floats
 
 DOUBTFUL = 0.2

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
+from sparsedepth.coding.matmul import layout, multiplied
 from sparsedepth.coding.noise import NoiseModel
-from sparsedepth.coding.rows import layout, multiplied
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
 RELAXATION = 1.7

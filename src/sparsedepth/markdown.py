@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsedepth.atomic import write_atomically
+from sparsedepth.atomic_files import write_atomically
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -16,9 +16,9 @@ import numpy as np
 from sparsedepth.coding.infer import SparseCode, infer
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.parallel import in_order
 from sparsedepth.patches import Batch
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
-from sparsedepth.workers import in_order
 
 SHARD = 128
 """Patches in a shard."""

@@ -16,13 +16,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from sparsedepth.coding.infer import infer, sparse_codes
+from sparsedepth.coding.matmul import multiplied
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
-from sparsedepth.coding.rows import multiplied
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.parallel import in_order
 from sparsedepth.patches import Normalised, add_tiles, normalise
-from sparsedepth.restore.door import Window
+from sparsedepth.restore.tiling import Window
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
-from sparsedepth.workers import in_order
 
 BAND = 2048
 """Patches coded at once by one thread."""

@@ -13,9 +13,9 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import blotted, corrupted, quantised, with_flying_pixels, with_missing
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import door
-from sparsedepth.restore.evidence import quantum_of
-from sparsedepth.restore.islands import Blots, islands
+from sparsedepth.restore import tiling
+from sparsedepth.restore.clusters import Blots, islands
+from sparsedepth.restore.scores import quantum_of
 
 UNIT_STEP = 0.15
 
@@ -174,8 +174,8 @@ def test_tiles_do_not_matter(monkeypatch):
     rng = np.random.default_rng(4)
     depth = blotted(plane((150, 170)), 0.05, rng)
     whole = denoise(depth, quality="fast")
-    monkeypatch.setattr(door, "MOST_PIXELS", 1000)
-    monkeypatch.setattr(door, "TILE", 64)
+    monkeypatch.setattr(tiling, "MOST_PIXELS", 1000)
+    monkeypatch.setattr(tiling, "TILE", 64)
     tiles = denoise(depth, quality="fast")
     assert (whole.origin == Origin.CORRECTED).mean() > 0.02
     assert_array_equal(tiles.origin, whole.origin)

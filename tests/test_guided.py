@@ -10,7 +10,7 @@ from sparsedepth import denoise, inpaint
 from sparsedepth.data import synthetic
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.metrics import rmse
-from sparsedepth.restore import guidance
+from sparsedepth.restore import guided
 from sparsedepth.vocabulary import InputError, Origin
 
 PART = (slice(120, 184), slice(250, 314))
@@ -55,8 +55,8 @@ def test_a_membrane_is_the_mean_of_its_neighbours_by_likeness(scene):
     """A slow, readable solution of the same equations."""
     depth, picture = (part[:9, :9] for part in scene)
     holed = np.where(np.random.default_rng(0).random(depth.shape) < 0.5, np.nan, depth).astype(np.float64)
-    weights = guidance.alike(guidance.picture(picture, depth.shape))
-    found = guidance.membrane(holed, weights, np.full(depth.shape, np.nan))
+    weights = guided.alike(guided.picture(picture, depth.shape))
+    found = guided.membrane(holed, weights, np.full(depth.shape, np.nan))
     table = weights.toarray()
     np.testing.assert_allclose(table, table.T)
     mean = (table @ found.ravel() / table.sum(axis=1)).reshape(depth.shape)
@@ -69,10 +69,10 @@ def test_what_the_picture_is_stored_as_does_not_matter(scene):
     small = (np.asarray(picture) // 2 * 2 + 0).astype(np.uint8)
     small[0, 0] = 255
     as_floats, as_words = small / 255, small.astype(np.uint16) * 257
-    expected = guidance.picture(small, small.shape[:2])
+    expected = guided.picture(small, small.shape[:2])
     for stored in (as_floats, as_words):
-        np.testing.assert_allclose(guidance.picture(stored, small.shape[:2]), expected, atol=1e-9)
-    assert guidance.picture(np.zeros((4, 4)), (4, 4)).shape == (4, 4, 1)
+        np.testing.assert_allclose(guided.picture(stored, small.shape[:2]), expected, atol=1e-9)
+    assert guided.picture(np.zeros((4, 4)), (4, 4)).shape == (4, 4, 1)
 
 
 def test_refused_stays_refused_and_whole_maps_stay_as_they_are(scene):

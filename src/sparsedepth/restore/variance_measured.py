@@ -9,9 +9,9 @@ A pixel that was corrected errs by all that was taken if it was clean, and by wh
 likely it was clean follows from its odds and its score, and from how undecided the map is as a whole: where many pixels
 may or may not be noise, as amid leaves, those that look like noise are no noise more often.
 
-How it all follows was learned once, on many maps whose truth is known (benchmarks/variance.py), because one map has too
-few errors to learn from; apart for maps that are quantised and that are not. Nearly half of the kept pixels of a map
-usually err by nothing at all but for a few that nothing tells apart: the surest share one variance.
+How it all follows was learned once, on many maps whose truth is known (training/variance_measured.py), because one map
+has too few errors to learn from; apart for maps that are quantised and that are not. Nearly half of the kept pixels
+of a map usually err by nothing at all but for a few that nothing tells apart: the surest share one variance.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from sparsedepth.restore.evidence import Evidence
-from sparsedepth.restore.law import Law
-from sparsedepth.restore.weighing import Weighed
+from sparsedepth.restore.noise_model import Law
+from sparsedepth.restore.posterior import Weighed
+from sparsedepth.restore.scores import Evidence
 from sparsedepth.vocabulary import Floats, Vector
 
 RANGES = np.log(np.geomspace(0.01, 2.56, 9))

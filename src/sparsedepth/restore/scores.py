@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.votes import Coding, vote
+from sparsedepth.restore.aggregate import Coding, vote
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap, Floats
 
 RESOLUTION = 0.01

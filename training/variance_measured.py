@@ -1,11 +1,11 @@
-"""Learns the weights of `sparsedepth.restore.variance_known` on maps with known truth, and says how they do on others.
+"""Fit the coefficients of `sparsedepth.restore.variance_measured` on maps with known truth; report held-out scenes.
 
 Crops of both views of all Middlebury scenes of 2005 and 2006, of sensors' frames, simulated laser scans of two kinds
 and leaves before a slope, with 1, 5, 10 and 20 % of impulses, drawn several times: errors of kept pixels are rare. The
 weights make the squared errors likeliest under Tweedie's law, which is between a gamma law, for which the ratio of
 error and variance counts, and a Poisson law, for which the sum of the errors does. Maps are restored by networks that
-have not learned from them, which benchmarks/suspicion.py leaves. Held-out numbers are of scenes that were not learned
-from here, either, and of whole kinds. Needs SPARSEDEPTH_DATA; about ten minutes.
+have not learned from them, which training/outlier_classifier.py leaves. Held-out numbers are of scenes
+that were not learned from here, either, and of whole kinds. Needs SPARSEDEPTH_DATA; about ten minutes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import numpy as np
 from safetensors.numpy import load_file
 from scipy.optimize import minimize
 from scipy.special import expit
+from suspicion import FOLDS as NETWORKS
+from suspicion import finer_scans, fold_of, foliage
 
 from sparsedepth import Dictionary
 from sparsedepth.data import kinect
@@ -30,14 +32,12 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.data.time_of_flight import mug
 from sparsedepth.metrics import calibration, sparsification
-from sparsedepth.restore import calibrated, suspicion, variance_known
-from sparsedepth.restore.door import Work
-from sparsedepth.restore.evidence import gather, quantum_of
-from sparsedepth.restore.law import Law
-from sparsedepth.restore.variance_known import RANGES, Surroundings, Weights
+from sparsedepth.restore import classifier, pipeline, variance_measured
+from sparsedepth.restore.noise_model import Law
+from sparsedepth.restore.scores import gather, quantum_of
+from sparsedepth.restore.tiling import Work
+from sparsedepth.restore.variance_measured import RANGES, Surroundings, Weights
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
-from suspicion import FOLDS as NETWORKS
-from suspicion import finer_scans, fold_of, foliage
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 DRAWS = 2
@@ -113,18 +113,18 @@ def sources() -> Iterator[tuple[str, str, DepthMap]]:
 def restored(kind: str, scene: str, truth: DepthMap, noisy_map: DepthMap) -> Run | None:
     """None if the noise is taken for one that is everywhere."""
     work = Work.of(noisy_map, None, Dictionary.builtin("default").patch_shape, None)
-    coding = calibrated.coding(None, "balanced")
+    coding = pipeline.coding(None, "balanced")
     sample = work.sample()
     quantum = quantum_of(sample.depth)
     first_look = gather(sample, coding, quantum, 1)
-    detector, evidence, weighed, _ = calibrated._detector(sample, first_look, coding, quantum, True, 1)
+    detector, evidence, weighed, _ = pipeline._detector(sample, first_look, coding, quantum, True, 1)
     if detector.smoother is not None:
         return None
     believed = detector.correct(sample, evidence, weighed, 1)
     noise = detector.doubt.noise
     squared = np.square(believed.value - (truth - work.reference) / work.spread)
     kept, noisy = np.isfinite(sample.depth) & ~believed.noisy, believed.noisy
-    around, left = Surroundings.of(believed.value), variance_known.left_open(evidence, weighed)
+    around, left = Surroundings.of(believed.value), variance_measured.left_open(evidence, weighed)
     theirs, about = evidence.at(noisy), around.at(noisy)
     return Run(
         kind,
@@ -132,10 +132,10 @@ def restored(kind: str, scene: str, truth: DepthMap, noisy_map: DepthMap) -> Run
         quantum > 0,
         noise.law,
         work.spread,
-        Kept(around.wide[kept], variance_known.log_texture(evidence.at(kept)), left[kept], squared[kept]),
+        Kept(around.wide[kept], variance_measured.log_texture(evidence.at(kept)), left[kept], squared[kept]),
         Corrected(
-            _matrix(variance_known.signs_of_corrected(noise.law, about, theirs)),
-            _matrix(variance_known.signs_of_clean(noise.undecided, theirs, weighed.chance[noisy])),
+            _matrix(variance_measured.signs_of_corrected(noise.law, about, theirs)),
+            _matrix(variance_measured.signs_of_clean(noise.undecided, theirs, weighed.chance[noisy])),
             np.square(weighed.weight[noisy] * theirs.residual),
             (noisy_map == truth)[noisy],
             squared[noisy],
@@ -222,7 +222,7 @@ def learn_kept(runs: Sequence[Run]) -> tuple[Vector, Vector, Vector]:
     n = signs.shape[1]
 
     def loss(weights: Vector) -> tuple[float, Vector]:
-        missed = np.exp(np.clip(signs @ weights[:n] + given, -30, variance_known.LARGEST))
+        missed = np.exp(np.clip(signs @ weights[:n] + given, -30, variance_measured.LARGEST))
         more = np.where(left > 0, np.exp(weights[n] + weights[n + 1] * log_left), 0)
         value, slope = fit(missed + left + more)
         of_more = slope * more
@@ -267,9 +267,9 @@ def learn_corrected(runs: Sequence[Run], labels: float = 1.0) -> tuple[Vector, V
 def promised(run: Run, weights: Weights) -> tuple[Vector, Vector]:
     """The variances of the kept pixels and of the corrected ones."""
     kept, corrected = run.kept, run.corrected
-    expected = variance_known.missed(weights, run.law, kept.wide, kept.texture)
-    expected += variance_known.seen(weights, kept.left)
-    limit, mean = variance_known.surest(expected)
+    expected = variance_measured.missed(weights, run.law, kept.wide, kept.texture)
+    expected += variance_measured.seen(weights, kept.left)
+    limit, mean = variance_measured.surest(expected)
     clean = expit(corrected.signs_of_clean @ weights.clean)
     wrong = expit(corrected.signs @ weights.corrected)
     return np.where(expected <= limit, mean, expected), clean * corrected.taken + (1 - clean) * wrong
@@ -296,13 +296,13 @@ def alike(runs: Sequence[Run], quantised: bool) -> list[Run]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folds", type=Path, default=Path("out/suspicion"), help="of benchmarks/suspicion.py")
+    parser.add_argument("--folds", type=Path, default=Path("out/suspicion"), help="of training/outlier_classifier.py")
     folds = parser.parse_args().folds
-    networks = [suspicion.Network.of(load_file(folds / f"{held}.safetensors")) for held in range(NETWORKS)]
+    networks = [classifier.Network.of(load_file(folds / f"{held}.safetensors")) for held in range(NETWORKS)]
     found = []
     for number, (kind, scene, depth) in enumerate(sources()):
         unseen = networks[fold_of(scene)]
-        suspicion.network = lambda unseen=unseen: unseen
+        classifier.network = lambda unseen=unseen: unseen
         truth = (depth / np.nanstd(depth)).astype(np.float32)
         for share in SHARES:
             for draw in range(DRAWS):

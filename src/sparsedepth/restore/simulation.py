@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsedepth.restore.door import Part
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 MOST_PIXELS, LEAST_PIXELS = 20_000, 20_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsedepth.pages import table, write_made_part
+from sparsedepth.markdown import table, write_made_part
 
 
 def test_the_made_part_is_replaced_and_the_rest_stays(tmp_path):

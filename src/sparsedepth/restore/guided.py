@@ -18,7 +18,7 @@ from scipy.ndimage import binary_dilation
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import cg
 
-from sparsedepth.restore.rehearsal import Levels
+from sparsedepth.restore.simulation import Levels
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration
 
 LIKE = 8.0

@@ -1,11 +1,11 @@
-"""Learns the network of `sparsedepth.restore.suspicion` on maps with known noise, and says how it does on others.
+"""Learns the network of `sparsedepth.restore.classifier` on maps with known noise, and says how it does on others.
 
 Crops of Middlebury 2005 and 2006, of sensors' frames, simulated laser scans of four kinds and planes, as they are and
 with small things added, which are no noise; some quantised, some with holes. With 1, 5 and 20 % of impulses of half,
 once and twice the paper's size, with a few, with none, and with noise on one side; seen at the first look and at the
 last one. The network makes the logarithm of the squared error of each map least, in the mean. Looks depend on the
 network that is there, so it is learned from what the one before shows. Networks that have not learned from a third of
-the scenes each are kept for benchmarks/variance.py. Needs SPARSEDEPTH_DATA; about half an hour.
+the scenes each are kept for training/variance_measured.py. Needs SPARSEDEPTH_DATA; about half an hour.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_ranges, simulated_scans
 from sparsedepth.data.synthetic import corrupted, quantised, with_missing
 from sparsedepth.data.time_of_flight import mug
-from sparsedepth.restore import calibrated
-from sparsedepth.restore.door import Work
-from sparsedepth.restore.evidence import Evidence, gather, quantum_of
-from sparsedepth.restore.suspicion import Network, signs_of, vetoes
-from sparsedepth.restore.weighing import DOUBTFUL
+from sparsedepth.restore import pipeline
+from sparsedepth.restore.classifier import Network, signs_of, vetoes
+from sparsedepth.restore.posterior import DOUBTFUL
+from sparsedepth.restore.scores import Evidence, gather, quantum_of
+from sparsedepth.restore.tiling import Work
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 LEVELS = tuple(product((0.01, 0.05, 0.2), (0.5, 1.0, 2.0)))
@@ -216,12 +216,12 @@ def variants(plain: DepthMap, rng: np.random.Generator) -> Iterator[tuple[DepthM
 
 def looked_at(kind: str, scene: str, truth: DepthMap, noisy: DepthMap, quality: str = "balanced") -> Iterator[Seen]:
     """What is seen of a map at the first look and at the last one."""
-    coding = calibrated.coding(None, quality)
+    coding = pipeline.coding(None, quality)
     work = Work.of(noisy, None, coding.dictionary.patch_shape, None)
     sample = work.sample()
     quantum = quantum_of(sample.depth)
     first = gather(sample, coding, quantum, 1)
-    detector, last, _, _ = calibrated._detector(sample, first, coding, quantum, True, 1)
+    detector, last, _, _ = pipeline._detector(sample, first, coding, quantum, True, 1)
     noise = np.nan_to_num((noisy - truth) / work.spread)
 
     def at(evidence: Evidence) -> Seen:
@@ -324,7 +324,7 @@ def fold_of(scene: str) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("src/sparsedepth/restore/suspicion.safetensors"))
+    parser.add_argument("--output", type=Path, default=Path("src/sparsedepth/models/outlier_classifier.safetensors"))
     parser.add_argument("--folds", type=Path, default=Path("out/suspicion"), help="for the held-out networks")
     wishes = parser.parse_args()
     with ProcessPoolExecutor(2) as pool:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from conftest import edge_patches, unit_atoms
-from sparsedepth.coding import rows, solver
+from sparsedepth.coding import admm, matmul
 from sparsedepth.coding.infer import infer
 from sparsedepth.coding.noise import Jeffreys
-from sparsedepth.workers import one_blas_thread
+from sparsedepth.parallel import one_blas_thread
 
-LAYOUTS = {"plain": rows.PLAIN, "across": rows.ACROSS, "short": rows.Layout("F", idle=3, most=40)}
+LAYOUTS = {"plain": matmul.PLAIN, "across": matmul.ACROSS, "short": matmul.Layout("F", idle=3, most=40)}
 
 
 @pytest.fixture(params=LAYOUTS, ids=str)
@@ -21,24 +21,24 @@ def layout(request):
 
 def test_the_layout_of_this_machine_is_fair():
     with one_blas_thread:
-        assert rows.is_fair(rows.layout())
+        assert matmul.is_fair(matmul.layout())
 
 
 def test_a_row_is_multiplied_as_if_it_were_alone():
     rng = np.random.default_rng(0)
     some, matrix = rng.standard_normal((700, 48), np.float32), rng.standard_normal((48, 80), np.float32)
     with one_blas_thread:
-        whole = rows.multiplied(some, matrix)
+        whole = matmul.multiplied(some, matrix)
         for part in (slice(0, 1), slice(5, 38), slice(290, 650)):
-            np.testing.assert_array_equal(rows.multiplied(some[part], matrix), whole[part])
+            np.testing.assert_array_equal(matmul.multiplied(some[part], matrix), whole[part])
 
 
 def test_products_are_those_of_numpy(layout, monkeypatch):
-    monkeypatch.setattr(rows, "layout", lambda: layout)
+    monkeypatch.setattr(matmul, "layout", lambda: layout)
     rng = np.random.default_rng(0)
     for n in (0, 1, 31, 100):
         some, matrix = rng.standard_normal((n, 7)), rng.standard_normal((7, 5))
-        np.testing.assert_allclose(rows.multiplied(some, matrix), some @ matrix, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(matmul.multiplied(some, matrix), some @ matrix, rtol=0, atol=1e-13)
 
 
 def test_rows_are_chosen_from_those_that_are_looked_at(layout):
@@ -54,8 +54,8 @@ def test_rows_are_chosen_from_those_that_are_looked_at(layout):
 def test_codes_are_the_same_in_every_layout(layout, monkeypatch):
     patches, atoms = edge_patches(90, 6).astype(np.float64), unit_atoms(50, 36)
     expected = infer(patches, atoms, Jeffreys(), threads=1)
-    monkeypatch.setattr(rows, "layout", lambda: layout)
-    monkeypatch.setattr(solver, "layout", lambda: layout)
+    monkeypatch.setattr(matmul, "layout", lambda: layout)
+    monkeypatch.setattr(admm, "layout", lambda: layout)
     found = infer(patches, atoms, Jeffreys(), threads=1)
     np.testing.assert_allclose(found.codes, expected.codes, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(found.rounds, expected.rounds)

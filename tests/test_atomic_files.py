@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from sparsedepth.atomic import OURS, finished, sweep, write_atomically
+from sparsedepth.atomic_files import OURS, finished, sweep, write_atomically
 
 KILLED = """
 import os, signal, sys
-from sparsedepth.atomic import finished
+from sparsedepth.atomic_files import finished
 with finished(sys.argv[1]) as temporary:
     temporary.write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)

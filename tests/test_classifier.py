@@ -11,11 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sparsedepth import Origin, denoise
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import calibrated, suspicion, weighing
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.evidence import Evidence, gather
-from sparsedepth.restore.law import Law
-from sparsedepth.restore.suspicion import FLOCK, _sides, _Sums, in_squares, signs_of, too_large, vetoes
+from sparsedepth.restore import classifier, pipeline, posterior
+from sparsedepth.restore.classifier import FLOCK, _sides, _Sums, in_squares, signs_of, too_large, vetoes
+from sparsedepth.restore.noise_model import Law
+from sparsedepth.restore.scores import Evidence, gather
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap, Floats
 
 LAW = Law(share=0.05, size=1.0, limit=9.0)
@@ -32,11 +32,11 @@ def noisy_step(seed: int = 0, shape: tuple[int, int] = (40, 40)) -> DepthMap:
 
 def seen(depth: DepthMap) -> tuple[Part, Evidence]:
     part = Part.of_all(depth, None)
-    return part, gather(part, calibrated.coding(None, "balanced"), 0.0, 1)
+    return part, gather(part, pipeline.coding(None, "balanced"), 0.0, 1)
 
 
 def chances(depth: DepthMap, law: Law = LAW) -> Floats:
-    return weighing.Weighing(law, 0.0, True)(*seen(depth)).chance
+    return posterior.Weighing(law, 0.0, True)(*seen(depth)).chance
 
 
 def bump(height: float, side: int = 1, at: tuple[int, int] = (20, 20)) -> DepthMap:
@@ -50,7 +50,7 @@ def bump(height: float, side: int = 1, at: tuple[int, int] = (20, 20)) -> DepthM
 def test_signs_turn_with_the_map(symmetry):
     depth = noisy_step()
     part, evidence = seen(depth)
-    where = evidence.score > weighing.DOUBTFUL
+    where = evidence.score > posterior.DOUBTFUL
     images = Evidence(*(turned(getattr(evidence, name), symmetry) for name in evidence.__dataclass_fields__))
     number = np.full(depth.shape, -1)
     number[where] = np.arange(where.sum())
@@ -73,7 +73,7 @@ def test_sums_are_those_of_the_squares_as_far_as_they_lie_within_the_map(side):
 
 def test_sides_do_not_ask_which_way_is_near():
     _, evidence = seen(noisy_step())
-    where = evidence.score > weighing.DOUBTFUL
+    where = evidence.score > posterior.DOUBTFUL
     suspects = _Sums.of(evidence.score > FLOCK, where)
     upside_down = replace(evidence, value=-evidence.value, residual=-evidence.residual)
     ours, theirs = (
@@ -121,14 +121,14 @@ def test_what_makes_a_square_with_others_alike_is_a_thing():
     ]
     where = np.zeros(maps.shape, bool)
     where[:, 20, 20] = True
-    assert_array_equal(vetoes(part, off, LAW, 0.0, where), [0, -suspicion.IMPOSSIBLE, -suspicion.IMPOSSIBLE])
+    assert_array_equal(vetoes(part, off, LAW, 0.0, where), [0, -classifier.IMPOSSIBLE, -classifier.IMPOSSIBLE])
     assert not in_squares(part, Evidence(zero, zero, zero + 0.001, zero, zero, zero, zero > 0), 0.0)[:, 20, 20].any()
 
 
 def test_blocks_do_not_matter(monkeypatch):
     depth = noisy_step()
     whole = chances(depth)
-    monkeypatch.setattr(suspicion, "BLOCK", 7)
+    monkeypatch.setattr(classifier, "BLOCK", 7)
     assert_allclose(chances(depth), whole, atol=1e-6)
 
 
@@ -160,7 +160,7 @@ def test_noise_larger_than_any_is_a_thing_unless_it_lies_clear():
     for doubtful in (lost(0.1, False), lost(0.001, True)):
         assert_array_equal(doubtful[:2], 0)
         assert doubtful[2] == pytest.approx(-3.5)
-        assert_array_equal(doubtful[3:], -suspicion.IMPOSSIBLE)
+        assert_array_equal(doubtful[3:], -classifier.IMPOSSIBLE)
 
 
 def test_of_a_doubtful_measurement_the_codes_are_believed_unless_both_cannot_be():
@@ -169,7 +169,7 @@ def test_of_a_doubtful_measurement_the_codes_are_believed_unless_both_cannot_be(
     spread, residual = np.array([[0, 0, 0.1, 0, 0]]), np.array([[0.1, 0.5, 0.1, 3.0, 0.1]])
     given = np.array([[0.25, 0.25, 0.25, 0.25, 0]], np.float32)
     evidence = Evidence(depth, spread, residual, 0 * spread, spread, spread, spread > 1)
-    weight = weighing.Weighing(LAW, 0.0, False)(Part.of_all(depth, given), evidence).weight[0]
+    weight = posterior.Weighing(LAW, 0.0, False)(Part.of_all(depth, given), evidence).weight[0]
     assert (weight[:2] > 0.95).all()
     assert 0.2 < weight[2] < 0.8
     assert weight[3] < 0.05
@@ -178,6 +178,6 @@ def test_of_a_doubtful_measurement_the_codes_are_believed_unless_both_cannot_be(
 
 def test_a_map_that_is_not_to_be_corrected_still_tells_its_chances():
     part, evidence = seen(bump(1.0))
-    weighed = weighing.Weighing.of(LAW, 1600, 0.0, correct=False)(part, evidence)
+    weighed = posterior.Weighing.of(LAW, 1600, 0.0, correct=False)(part, evidence)
     assert weighed.chance[20, 20] > 0.9
     assert_array_equal(weighed.weight, 0)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import Stationary
-from sparsedepth.restore.door import Window
-from sparsedepth.restore.evidence import CORE, RESOLUTION
+from sparsedepth.restore.aggregate import Coding, vote
+from sparsedepth.restore.scores import CORE, RESOLUTION
 from sparsedepth.restore.surfaces import surfaces
-from sparsedepth.restore.votes import Coding, vote
+from sparsedepth.restore.tiling import Window
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 SPARSITY = 1.0

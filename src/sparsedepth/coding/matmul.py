@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.parallel import one_blas_thread
 from sparsedepth.vocabulary import Floats
-from sparsedepth.workers import one_blas_thread
 
 LANES = 32
 """Rows are padded to multiples of this."""

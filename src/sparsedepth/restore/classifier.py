@@ -2,7 +2,7 @@
 
 Noise is far from what the codes say, far from its neighbours and outside of their range, as large as the map's noise
 usually is, and alone: texture comes in flocks. No rule of thumb weighs these signs as well as examples do, so a network
-of two hidden layers learned it once, from other maps whose noise is known (benchmarks/suspicion.py).
+of two hidden layers learned it once, from other maps whose noise is known (training/outlier_classifier.py).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 from scipy.ndimage import uniform_filter
 
-from sparsedepth.coding.rows import multiplied
-from sparsedepth.restore.door import Part
-from sparsedepth.restore.evidence import RESOLUTION, Evidence, resolution
-from sparsedepth.restore.law import Law
+from sparsedepth.coding.matmul import multiplied
+from sparsedepth.restore.noise_model import Law
+from sparsedepth.restore.scores import RESOLUTION, Evidence, resolution
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 REACH = 3
@@ -75,7 +75,7 @@ class Network:
 
 @cache
 def network() -> Network:
-    return Network.of(load((resources.files("sparsedepth") / "restore" / "suspicion.safetensors").read_bytes()))
+    return Network.of(load((resources.files("sparsedepth") / "models" / "outlier_classifier.safetensors").read_bytes()))
 
 
 def odds(part: Part, evidence: Evidence, law: Law, quantum: float, where: NDArray[np.bool_]) -> Vector:

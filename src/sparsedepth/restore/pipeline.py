@@ -37,22 +37,22 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.parallel import in_order
 from sparsedepth.restore import dense
-from sparsedepth.restore.door import Part, RestorePart, Work, origins, too_wide
-from sparsedepth.restore.evidence import Evidence, gather, look_again, quantum_of
-from sparsedepth.restore.filling import Filled, Trust, trust
-from sparsedepth.restore.filling import fill as fill_holes
+from sparsedepth.restore.aggregate import Coding
+from sparsedepth.restore.clusters import Blots
 from sparsedepth.restore.flying import Flying
-from sparsedepth.restore.islands import Blots
-from sparsedepth.restore.law import MANY_SIZES, Law, estimate
-from sparsedepth.restore.rehearsal import Rehearsal, rehearse
+from sparsedepth.restore.inpainting import Filled, Trust, trust
+from sparsedepth.restore.inpainting import fill as fill_holes
+from sparsedepth.restore.noise_model import MANY_SIZES, Law, estimate
+from sparsedepth.restore.posterior import Weighed, Weighing
+from sparsedepth.restore.scores import Evidence, gather, look_again, quantum_of
+from sparsedepth.restore.simulation import Rehearsal, rehearse
 from sparsedepth.restore.stuck import Stuck
+from sparsedepth.restore.tiling import Part, RestorePart, Work, origins, too_wide
 from sparsedepth.restore.variance_filled import Scattered, expected_error, keep_together
-from sparsedepth.restore.variance_known import Doubt
-from sparsedepth.restore.votes import Coding
-from sparsedepth.restore.weighing import Weighed, Weighing
+from sparsedepth.restore.variance_measured import Doubt
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
-from sparsedepth.workers import in_order
 
 NOISE_FLOOR = 0.02
 """The deviation below which a misfit of the codes means nothing."""

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from sparsedepth.restore.evidence import Evidence
-from sparsedepth.restore.rehearsal import Rehearsal
+from sparsedepth.restore.scores import Evidence
+from sparsedepth.restore.simulation import Rehearsal
 from sparsedepth.vocabulary import Floats, Vector
 
 SIZES = np.geomspace(0.25, 4, 17)

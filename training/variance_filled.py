@@ -16,6 +16,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from suspicion import finer_scans, foliage, planes
 
 from sparsedepth import inpaint
 from sparsedepth.data import kinect, synthetic
@@ -25,9 +26,8 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.time_of_flight import mug
 from sparsedepth.metrics import calibration
-from sparsedepth.restore import calibrated, variance_filled
+from sparsedepth.restore import pipeline, variance_filled
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
-from suspicion import finer_scans, foliage, planes
 
 COUNTS = {"disparity": 1.0, "sensor": 0.5, "scan": 1.0, "foliage": 0.3, "planes": 0.3}
 """How much the maps of a kind count together: those that are measured in docs/results more than others."""
@@ -134,7 +134,7 @@ def filled(kind: str, scene: str, holes: str, truth: DepthMap, holed: DepthMap) 
             told.append(Hidden(answers, unknown, hidden, squared))
             return super().of(answers, unknown, hidden, squared)
 
-    calibrated.Scattered = Recorded
+    pipeline.Scattered = Recorded
     result = inpaint(holed, outward=True, threads=1)
     unknown = np.isnan(holed)
     judged = unknown & np.isfinite(truth) & np.isfinite(result.variance)

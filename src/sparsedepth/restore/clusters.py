@@ -20,7 +20,7 @@ from scipy.ndimage import binary_dilation, label
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from sparsedepth.restore.door import Part
+from sparsedepth.restore.tiling import Part
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 LEAST_STEP = 0.15

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter, minimum_filter
 
+from sparsedepth.parallel import in_threads
 from sparsedepth.patches import corners
 from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
-from sparsedepth.workers import in_threads
 
 MOST_PIXELS = 2**21
 """A map of more is worked on in tiles."""
