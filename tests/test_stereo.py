@@ -12,10 +12,10 @@ from sparsedepth.data import middlebury
 from sparsedepth.data.motorcycle import motorcycle_pair
 from sparsedepth.matching import n_stages, stages
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
+from sparsedepth.neighbourhood import local_variance
 from sparsedepth.stereo import occlusion, opencv
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, sample, squared
 from sparsedepth.stereo.order import looks_swapped
-from sparsedepth.stereo.reliability import local_variance
 from test_data import with_data
 
 
@@ -317,5 +317,5 @@ def test_a_real_scene_and_how_its_variance_ranks_the_errors():
         return np.trapezoid(curve.by_variance, curve.share)
 
     assert area(found.variance) < 0.5
-    assert area(found.variance) < area(local_variance(found.disparity))
+    assert area(found.variance) < area(local_variance(found.disparity.astype(np.float64), 5))
     assert 0.2 < calibration(error, found.variance).overall < 5

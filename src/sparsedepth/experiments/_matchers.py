@@ -17,9 +17,10 @@ from sparsedepth.experiments._scenes import PARTS
 from sparsedepth.markdown import table
 from sparsedepth.matching import match
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
+from sparsedepth.neighbourhood import local_variance
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo import opencv
-from sparsedepth.stereo.reliability import local_variance
+from sparsedepth.stereo.reliability import WINDOW
 from sparsedepth.vocabulary import DepthMap, StereoPair
 
 OURS, THEIRS, SMOOTHED = "sparsedepth match", "OpenCV SGBM, filled", "OpenCV SGBM + WLS"
@@ -53,7 +54,7 @@ class Matched:
 
     def area(self, by: str) -> float:
         """Under the sparsification curve of our map; 1 = pixels left out at random."""
-        order = local_variance(self.maps[OURS]) if by == LOCAL else self.maps[by]
+        order = local_variance(np.asarray(self.maps[OURS], np.float64), WINDOW) if by == LOCAL else self.maps[by]
         curve = sparsification(self.error, order)
         return float(np.trapezoid(curve.by_variance, curve.share))
 

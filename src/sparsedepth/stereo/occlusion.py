@@ -7,16 +7,18 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter, median_filter, minimum_filter
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.ndimage import median_filter
 
+from sparsedepth.neighbourhood import Neighbours, connected_components, local_range
 from sparsedepth.vocabulary import DepthMap, Floats
 
 Mask = NDArray[np.bool_]
 
 CHUNK = 1 << 13
 """Pixels whose histograms are held at once, which bounds the memory a large map needs."""
+
+FAR_COLOUR = 1e4
+"""Colours beyond the border, in units of the median's colour scale: so unlike any that they have no weight."""
 
 
 def disagreement(left: DepthMap, right: DepthMap) -> Floats:
@@ -33,17 +35,8 @@ def disagreement(left: DepthMap, right: DepthMap) -> Floats:
 
 def small_pieces(disparity: DepthMap, size: int, step: float = 1.0) -> Mask:
     """Pixels of pieces with fewer than ``size`` pixels; within a piece, neighbours differ by at most a step."""
-    height, width = disparity.shape
-    number = np.arange(height * width).reshape(height, width)
-    links = []
-    for axis in (0, 1):
-        alike = np.abs(np.diff(disparity, axis=axis)) <= step
-        before, after = (number.take(range(k, number.shape[axis] - 1 + k), axis) for k in (0, 1))
-        links.append((before[alike], after[alike]))
-    first, second = (np.concatenate(ends) for ends in zip(*links, strict=True))
-    graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=(number.size, number.size))
-    piece = connected_components(graph, directed=False)[1]
-    return (np.bincount(piece)[piece] < size).reshape(height, width)
+    piece = connected_components(disparity, step)
+    return np.bincount(piece.ravel())[piece] < size
 
 
 def fill_background(disparity: DepthMap, bad: Mask, guide: Floats | None = None) -> DepthMap:
@@ -96,14 +89,14 @@ def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, 
     beside[:, :-1] |= bad[:, 1:]
     rows, columns = np.nonzero(beside & ~bad)
     level, slope = disparity.astype(np.float64), np.zeros(disparity.shape)
-    stride = disparity.shape[1] + 2 * REACH
-    here = (rows + REACH) * stride + columns + REACH
-    values, good = (np.pad(each, REACH).ravel() for each in (level, ~bad))
-    colours = [np.pad(guide[..., k] / (np.sqrt(2) * LIKE_COLOUR), REACH).ravel() for k in range(guide.shape[2])]
+    neighbours = Neighbours.at(disparity.shape, (rows, columns), np.array(list(product(WINDOW, WINDOW))))
+    here = neighbours.centre
+    values, good = neighbours.pad(level, 0), neighbours.pad(~bad, 0)
+    colours = [neighbours.pad(guide[..., k] / (np.sqrt(2) * LIKE_COLOUR), 0) for k in range(guide.shape[2])]
     squares, sides = np.zeros((len(here), 3, 3)), np.zeros((len(here), 3))
     squares[:, [0, 1, 2], [0, 1, 2]] = 1e-3, STIFF, STIFF
-    for dy, dx in product(WINDOW, WINDOW):
-        there, terms = here + dy * stride + dx, np.array([1.0, dx, dy])
+    for shift, (dy, dx) in zip(neighbours.shift, product(WINDOW, WINDOW), strict=True):
+        there, terms = here + shift, np.array([1.0, dx, dy])
         away = values[there] - values[here]
         unlike = sum((plane[there] - plane[here]) ** 2 for plane in colours)
         unlike += (away / (LIKE_LEVEL * (1 + 0.1 * np.hypot(dx, dy)))) ** 2 / 2
@@ -135,19 +128,17 @@ def weighted_median(
     """
     result = disparity.copy()
     bins = np.rint(disparity * bins_per_pixel).astype(np.intp)
-    edge = ((radius, radius), (radius, radius))
-    padded_bins = np.pad(bins, edge).ravel()
-    far = np.pad(guide / (np.sqrt(2) * colour), (*edge, (0, 0)), constant_values=1e4).astype(np.float32)
-    planes = far.transpose(2, 0, 1).reshape(far.shape[2], -1)
-    share = np.pad(np.ones_like(disparity) if trust is None else trust, edge).astype(np.float32).ravel()
     rows, columns = np.nonzero(where)
-    stride = disparity.shape[1] + 2 * radius
-    places = (rows + radius) * stride + columns + radius
     steps = range(-(radius // every) * every, radius + 1, every)
-    shifts = [dy * stride + dx for dy in steps for dx in steps]
-    for begin in range(0, len(places), CHUNK):
+    neighbours = Neighbours.at(disparity.shape, (rows, columns), np.array(list(product(steps, steps))))
+    padded_bins = neighbours.pad(bins, 0)
+    share = neighbours.pad(np.ones_like(disparity) if trust is None else trust, 0).astype(np.float32)
+    scaled = np.moveaxis(guide / (np.sqrt(2) * colour), -1, 0)
+    planes = np.stack([neighbours.pad(plane, FAR_COLOUR) for plane in scaled]).astype(np.float32)
+    for begin in range(0, len(rows), CHUNK):
         part = slice(begin, begin + CHUNK)
-        found = _median_bins(padded_bins, planes, share, places[part], shifts, int(bins.max()) + 1)
+        places = neighbours.centre[part]
+        found = _median_bins(padded_bins, planes, share, places, neighbours.shift, int(bins.max()) + 1)
         known = found >= 0
         result[rows[part][known], columns[part][known]] = found[known] / bins_per_pixel
     return result
@@ -176,7 +167,7 @@ def _median_bins(
 
 def near_edges(disparity: DepthMap, radius: int, step: float = 1.0) -> Mask:
     """Where the disparities within a window differ by more than a step."""
-    highest, lowest = (extreme(disparity, 2 * radius + 1) for extreme in (maximum_filter, minimum_filter))
+    lowest, highest = local_range(disparity, radius)
     return highest - lowest > step
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from sparsedepth.neighbourhood import connected_components
 from sparsedepth.stereo.occlusion import fill_background
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, StereoPair
 
@@ -93,17 +92,4 @@ def mean_shift_segments(picture: Floats, *, space: float = 4.0, colour: float = 
     channels = picture if picture.shape[2] == 3 else np.repeat(picture.mean(axis=2, keepdims=True), 3, axis=2)
     luv = cv2.cvtColor(np.rint(channels).astype(np.uint8), cv2.COLOR_RGB2Luv)
     shifted = cv2.pyrMeanShiftFiltering(luv, space, colour).astype(np.int32)
-    return _joined(shifted)
-
-
-def _joined(values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Regions of neighbours, right and below, whose values differ by one at most in every channel."""
-    numbers = np.arange(values[..., 0].size).reshape(values.shape[:2])
-    edges = []
-    for axis in (0, 1):
-        alike = np.abs(np.diff(values, axis=axis)).max(axis=2) <= 1
-        ends = np.take(numbers, range(alike.shape[axis]), axis), np.take(numbers, range(1, alike.shape[axis] + 1), axis)
-        edges.append([end[alike] for end in ends])
-    first, second = np.concatenate(edges, axis=1)
-    graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(numbers.size, numbers.size))
-    return connected_components(graph, directed=False)[1].reshape(numbers.shape)
+    return connected_components(shifted, 1) - np.int32(1)

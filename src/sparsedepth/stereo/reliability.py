@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter
 
+from sparsedepth.neighbourhood import box_mean, local_variance
 from sparsedepth.vocabulary import Belief, DepthMap, Floats
 
 WINDOW = 5
@@ -31,9 +31,9 @@ def variance(
     """
     signs = {
         "base": 1.0,
-        "spread": np.log(0.05 + local_variance(disparity)),
+        "spread": np.log(0.05 + local_variance(np.asarray(disparity, np.float64), WINDOW)),
         "apart": np.log(0.05 + np.minimum(apart, FARTHEST) ** 2),
-        "unlike": uniform_filter(unlike, WINDOW, mode="nearest"),
+        "unlike": box_mean(unlike, WINDOW),
         "filled": filled,
     }
     weights = ALONE
@@ -41,10 +41,3 @@ def variance(
         signs["doubt"] = np.log(0.02 + np.minimum(belief.variance, FARTHEST**2))
         weights = WITH_BELIEF
     return np.exp(sum(weight * signs[name] for name, weight in weights.items())).astype(np.float32)
-
-
-def local_variance(disparity: DepthMap) -> Floats:
-    """Of the disparities in a window around each pixel."""
-    values = np.asarray(disparity, np.float64)
-    mean, square = (uniform_filter(array, WINDOW, mode="nearest") for array in (values, values**2))
-    return np.maximum(square - mean**2, 0)

@@ -1,0 +1,294 @@
+"""Arithmetic on the neighbourhoods of pixels: values at offsets, ranges, sums and connected components.
+
+Maps are (height, width); stacks of maps with leading axes are treated map by map. NaN marks missing pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
+from scipy.sparse import coo_array, csgraph
+
+from sparsedepth.vocabulary import Floats, Vector
+
+Pixels = NDArray[np.bool_] | tuple[NDArray[np.intp], ...]
+"""A mask of pixels, or their index arrays as `numpy.nonzero` returns them."""
+
+FORWARD_OFFSETS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, -1), (1, 0), (1, 1))}
+"""Rows and columns from a pixel to the neighbours that follow it, by connectivity."""
+
+
+def square_offsets(radius: int) -> NDArray[np.intp]:
+    """List the offsets to all neighbours within a square, row by row and without the centre.
+
+    Returns
+    -------
+    ndarray of int, shape ((2 * radius + 1)**2 - 1, 2)
+        Rows down and columns to the right.
+
+    Examples
+    --------
+    >>> square_offsets(1).tolist()
+    [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]]
+    """
+    square = np.indices((2 * radius + 1, 2 * radius + 1)).reshape(2, -1).T - radius
+    return square[np.abs(square).max(axis=1) > 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Flat indices of chosen pixels and of their neighbours, into maps padded so that none lies outside."""
+
+    padding: tuple[tuple[int, int], ...]
+    """As `numpy.pad` takes it."""
+    centre: NDArray[np.intp]
+    """The chosen pixels (pixels,)."""
+    shift: NDArray[np.intp]
+    """What takes a pixel to each of its neighbours (neighbours,)."""
+
+    @classmethod
+    def at(cls, shape: tuple[int, ...], where: Pixels, offsets: NDArray[np.intp]) -> Neighbours:
+        """Index the neighbours of some pixels of maps of a shape.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of the map, or of the stack of maps.
+        where : ndarray of bool, or tuple of ndarray of int
+            The pixels: a mask, or their indices along each axis.
+        offsets : ndarray of int, shape (neighbours, 2)
+            Rows down and columns to the right.
+        """
+        radius = int(np.abs(offsets).max(initial=0))
+        padding = ((0, 0),) * (len(shape) - 2) + ((radius, radius),) * 2
+        padded = tuple(size + sum(pad) for size, pad in zip(shape, padding, strict=True))
+        *which, row, column = where if isinstance(where, tuple) else np.nonzero(where)
+        centre = np.ravel_multi_index((*which, row + radius, column + radius), padded)
+        return cls(padding, centre, offsets @ np.array([padded[-1], 1]))
+
+    def pad(self, values: NDArray[Any], fill: float = np.nan) -> NDArray[Any]:
+        """Flatten a map, padded with a value, to what the indices refer to."""
+        return np.pad(values, self.padding, constant_values=fill).ravel()
+
+    def index(self, pixels: slice = slice(None)) -> NDArray[np.intp]:
+        """Index the neighbours of a range of the chosen pixels (pixels, neighbours)."""
+        return self.centre[pixels, None] + self.shift
+
+
+def gather(values: NDArray[Any], where: Pixels, offsets: NDArray[np.intp], fill: float = np.nan) -> NDArray[Any]:
+    """Take the values at offsets from chosen pixels.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., height, width)
+        A map, or a stack of maps.
+    where : ndarray of bool, or tuple of ndarray of int
+        The chosen pixels: a mask, or their indices along each axis.
+    offsets : ndarray of int, shape (neighbours, 2)
+        Rows down and columns to the right.
+    fill : float
+        The value beyond the border.
+
+    Returns
+    -------
+    ndarray, shape (pixels, neighbours)
+        The values, in the order of the pixels and of the offsets.
+
+    Examples
+    --------
+    >>> values = np.arange(6.0).reshape(2, 3)
+    >>> gather(values, values == 4, np.array([(-1, 0), (0, 1), (1, 0)])).tolist()
+    [[1.0, 5.0, nan]]
+    """
+    neighbours = Neighbours.at(values.shape, where, offsets)
+    return neighbours.pad(values, fill)[neighbours.index()]
+
+
+def local_range(values: Floats, radius: int) -> tuple[Floats, Floats]:
+    """Find the least and the greatest valid value in a square about each pixel.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (..., height, width)
+        NaN is not valid.
+    radius : int
+        The square has sides of ``2 * radius + 1`` pixels; beyond the border nothing is valid.
+
+    Returns
+    -------
+    lowest, highest : ndarray of float, shape (..., height, width)
+        Infinity and minus infinity where the square has no valid value.
+
+    Examples
+    --------
+    >>> lowest, highest = local_range(np.array([[1.0, np.nan, 5.0, 2.0]]), 1)
+    >>> lowest.tolist(), highest.tolist()
+    ([[1.0, 1.0, 2.0, 2.0]], [[1.0, 5.0, 5.0, 5.0]])
+    """
+    missing = np.isnan(values)
+    lowest, highest = np.where(missing, np.inf, values), np.where(missing, -np.inf, values)
+    for axis in (-2, -1):
+        lowest = _running(lowest, radius, axis, np.minimum, np.inf)
+        highest = _running(highest, radius, axis, np.maximum, -np.inf)
+    return lowest, highest
+
+
+def _running(values: Floats, radius: int, axis: int, extreme: np.ufunc, fill: float) -> Floats:
+    """Take the extreme of all values within a radius along an axis, by windows that double in width."""
+    along = np.moveaxis(values, axis, 0)
+    padding = [(radius, radius)] + [(0, 0)] * (values.ndim - 1)
+    found, width = np.pad(along, padding, constant_values=fill), 1
+    while 2 * width <= 2 * radius + 1:
+        found, width = extreme(found[:-width], found[width:]), 2 * width
+    rest = 2 * radius + 1 - width
+    return np.moveaxis(extreme(found[: len(along)], found[rest : rest + len(along)]), 0, axis)
+
+
+def box_mean(values: Floats, side: int, mode: Literal["nearest", "constant"] = "nearest") -> Floats:
+    """Average the values in a square about each pixel.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (..., height, width)
+        Without NaN. The result has their precision.
+    side : int
+        The side of the square, in pixels.
+    mode : {"nearest", "constant"}
+        Beyond the border the map goes on as at its edge, or is zero.
+
+    Examples
+    --------
+    >>> box_mean(np.array([[0.0, 3.0, 6.0]]), 3).tolist()
+    [[1.0, 3.0, 5.0]]
+    """
+    return uniform_filter(values, side, mode=mode, axes=(-2, -1))
+
+
+def box_sum(values: Floats, side: int) -> Floats:
+    """Add the values in a square about each pixel, zero beyond the border.
+
+    Sums of whole numbers are whole up to rounding only; `BoxCounts` are exact.
+
+    Examples
+    --------
+    >>> box_sum(np.array([[0.0, 3.0, 6.0]]), 3).round().tolist()
+    [[3.0, 9.0, 9.0]]
+    """
+    return side**2 * box_mean(values, side, mode="constant")
+
+
+def local_variance(values: Floats, side: int) -> Floats:
+    """Compute the variance of the values in a square about each pixel, whose map goes on as at its edge.
+
+    Examples
+    --------
+    >>> local_variance(np.array([[1.0, 1.0, 4.0]]), 3).tolist()
+    [[0.0, 2.0, 2.0]]
+    """
+    mean, square = box_mean(values, side), box_mean(np.square(values), side)
+    return np.maximum(square - np.square(mean), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxCounts:
+    """Exact sums of small whole numbers in squares about chosen pixels, from one integral image.
+
+    Examples
+    --------
+    >>> values = np.array([[1, 0, 1, 1]], np.int8)
+    >>> counts = BoxCounts.of(values, values > 0, max_side=3)
+    >>> counts.within(3).tolist(), counts.around(3).tolist()
+    ([1.0, 2.0, 2.0], [0.0, 1.0, 1.0])
+    """
+
+    table: NDArray[np.int32]
+    """The sum of all values above and to the left, of the padded map."""
+    at: tuple[NDArray[np.intp], ...]
+    """The indices of the chosen pixels in the table."""
+    own: NDArray[np.int32]
+    """The value of each chosen pixel."""
+
+    @classmethod
+    def of(cls, values: NDArray[np.bool_ | np.int8], where: NDArray[np.bool_], max_side: int) -> BoxCounts:
+        """Prepare the sums about the pixels of a mask, in squares up to a side in pixels; zero beyond the border."""
+        radius = max_side // 2
+        padding = [(0, 0)] * (values.ndim - 2) + [(radius + 1, radius)] * 2
+        table = np.pad(values, padding).cumsum(axis=-1, dtype=np.int32)
+        np.cumsum(table, axis=-2, out=table)
+        *which, row, column = np.nonzero(where)
+        return cls(table, (*which, row + radius, column + radius), values[where].astype(np.int32))
+
+    def within(self, side: int) -> Vector:
+        """Add all values in the square of an odd side about each chosen pixel."""
+        before, behind = -(side // 2), side // 2 + 1
+        *which, row, column = self.at
+        above, all_of_it = (
+            self.table[*which, row + down, column + behind] - self.table[*which, row + down, column + before]
+            for down in (before, behind)
+        )
+        return (all_of_it - above).astype(np.float64)
+
+    def around(self, side: int) -> Vector:
+        """Add all values in the square of an odd side about each chosen pixel, without the pixel's own."""
+        return self.within(side) - self.own
+
+
+def connected_components(
+    values: NDArray[Any],
+    max_step: float,
+    *,
+    connectivity: Literal[4, 8] = 4,
+    within: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int32]:
+    """Label sets of pixels that are connected by neighbours of nearly equal value.
+
+    Parameters
+    ----------
+    values : ndarray, shape (height, width) or (height, width, channels)
+        NaN is connected to nothing.
+    max_step : float
+        By how much connected neighbours differ at most, in every channel.
+    connectivity : {4, 8}
+        Whether pixels have neighbours along rows and columns only, or along diagonals too.
+    within : ndarray of bool, shape (height, width), optional
+        The pixels to label; all by default. All others are one background. So are pixels connected to it.
+
+    Returns
+    -------
+    ndarray of int32, shape (height, width)
+        Numbers from 1 on, in the order of each component's first pixel, row by row; 0 for the background.
+
+    Examples
+    --------
+    >>> connected_components(np.array([[1.0, 1.5, 4.0], [9.0, 8.0, 4.0]]), 1.0).tolist()
+    [[1, 1, 2], [3, 3, 2]]
+    """
+    height, width = values.shape[:2]
+    forward = np.array(FORWARD_OFFSETS[connectivity])
+    if within is None:
+        within, offsets = np.ones((height, width), bool), forward
+    else:
+        offsets = np.concatenate([forward, -forward])
+    neighbours = Neighbours.at((height, width), within, offsets)
+    node = np.zeros((height, width), np.intp)
+    node[within] = np.arange(1, len(neighbours.centre) + 1)
+    first, which = np.nonzero(_are_alike(values, neighbours, max_step))
+    second = neighbours.pad(node, 0)[neighbours.centre[first] + neighbours.shift[which]]
+    n_nodes = len(neighbours.centre) + 1
+    graph = coo_array((np.ones(len(first), np.int8), (first + 1, second)), shape=(n_nodes, n_nodes))
+    return csgraph.connected_components(graph, directed=False)[1][node]
+
+
+def _are_alike(values: NDArray[Any], neighbours: Neighbours, max_step: float) -> NDArray[np.bool_]:
+    """Tell which neighbours differ by at most a step in every channel; none beyond the border does."""
+    channels = values.astype(np.result_type(values, np.float32), copy=False).reshape(*values.shape[:2], -1)
+    alike = np.ones((len(neighbours.centre), len(neighbours.shift)), bool)
+    for channel in np.moveaxis(channels, -1, 0):
+        padded = neighbours.pad(channel)
+        for k, shift in enumerate(neighbours.shift):
+            alike[:, k] &= np.abs(padded[neighbours.centre] - padded[neighbours.centre + shift]) <= max_step
+    return alike
