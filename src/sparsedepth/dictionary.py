@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -11,14 +10,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from sparsedepth.atomic_files import write_atomically
-from sparsedepth.vocabulary import Floats, InputError, as_array, one_line
+from sparsedepth.tensor_files import encode_tensors, read_tensors
+from sparsedepth.vocabulary import Floats, InputError, as_array
 
 KIND = "sparsedepth dictionary"
-LARGEST_FILE = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +58,12 @@ class Dictionary:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file whose header says where the atoms come from; it appears whole or not at all."""
         header = {**self.about, "kind": KIND, "patch_shape": json.dumps(self.patch_shape)}
-        write_atomically(path, as_bytes({"atoms": self.atoms}, header))
+        write_atomically(path, encode_tensors({"atoms": self.atoms}, header))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a dictionary file; anything else is refused with a sentence that helps."""
-        arrays, header = read_arrays(path, KIND)
+        arrays, header = read_tensors(path, KIND)
         try:
             shape = _shape(json.loads(header.pop("patch_shape")))
             atoms = arrays["atoms"]
@@ -112,29 +109,3 @@ def _shape(given: Any) -> tuple[int, int]:
     ):
         return int(given[0]), int(given[1])
     raise InputError(f"the patch shape is {given!r}; give (height, width) in pixels")
-
-
-def as_bytes(arrays: Mapping[str, Floats], header: dict[str, str]) -> bytes:
-    """A safetensors file; its header in one order, which the library leaves to chance."""
-    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=header)
-    end = 8 + int.from_bytes(content[:8], "little")
-    ordered = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":")).encode()
-    ordered += b" " * (-len(ordered) % 8)
-    return len(ordered).to_bytes(8, "little") + ordered + content[end:]
-
-
-def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arrays and the header of one of our safetensors files."""
-    path = Path(path)
-    if not os.path.isfile(path):
-        raise InputError(f"there is no file {path}")
-    if path.stat().st_size > LARGEST_FILE:
-        raise InputError(f"{path} is larger than {LARGEST_FILE >> 20} MiB; this is no {kind}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = dict(file.metadata() or {})
-            if header.pop("kind", None) != kind:
-                raise InputError(f"{path} is a safetensors file but no {kind}")
-            return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is no {kind} ({one_line(error)}); these are safetensors files") from None

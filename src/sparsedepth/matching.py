@@ -16,7 +16,7 @@ from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.order import looks_swapped
 from sparsedepth.stereo.prior import with_belief
-from sparsedepth.stereo.reliability import variance
+from sparsedepth.stereo.variance import disparity_variance
 from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair, UnaryCost
 
 MOST_COSTS = 1 << 28
@@ -107,7 +107,7 @@ def stages(
         yield Stage("asking the top layer")
         belief = believe(found)
     unlike = ad_census(pair)(found)
-    spread = variance(found, seen.apart, unlike, seen.hidden, belief)
+    spread = disparity_variance(found, seen.apart, unlike, seen.hidden, belief)
     origin = np.where(seen.hidden, Origin.FILLED, Origin.MEASURED).astype(np.uint8)
     yield Stage("done", Match(found, spread, origin))
 

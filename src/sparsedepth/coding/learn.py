@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.coding.accumulate import Examine, Statistics, examine, total
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
-from sparsedepth.dictionary import Dictionary, as_bytes, read_arrays
+from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import one_blas_thread
 from sparsedepth.patches import Batch, PatchPool
+from sparsedepth.tensor_files import encode_tensors, read_tensors
 from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
 
 Batches = Callable[[int], Batch]
@@ -174,11 +175,11 @@ class LearningState:
         arrays |= {f"memory.{k}": v for k, v in self.memory.items()}
         header = {"kind": CHECKPOINT, "step": str(self.step), "about": json.dumps(about, sort_keys=True)}
         header["sha256"] = _digest(arrays, header["step"])
-        write_atomically(path, as_bytes(arrays, header))
+        write_atomically(path, encode_tensors(arrays, header))
 
     @classmethod
     def load(cls, path: str | Path, about: dict[str, Any]) -> LearningState:
-        arrays, header = read_arrays(path, CHECKPOINT)
+        arrays, header = read_tensors(path, CHECKPOINT)
         if header.get("about") != json.dumps(about, sort_keys=True):
             raise InputError(f"{path} belongs to a run with other data or settings; repeat its command, or start anew")
         if header.get("sha256") != _digest(arrays, header.get("step", "")):

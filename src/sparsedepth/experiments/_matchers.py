@@ -20,7 +20,7 @@ from sparsedepth.metrics import bad_pixels, calibration, sparsification
 from sparsedepth.neighbourhood import local_variance
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo import opencv
-from sparsedepth.stereo.reliability import WINDOW
+from sparsedepth.stereo.variance import WINDOW_PX
 from sparsedepth.vocabulary import DepthMap, StereoPair
 
 OURS, THEIRS, SMOOTHED = "sparsedepth match", "OpenCV SGBM, filled", "OpenCV SGBM + WLS"
@@ -33,8 +33,10 @@ ROOMS = (
     "matching.py",
     "restore",
     "coding",
+    "neighbourhood.py",
     "patches.py",
     "dictionary.py",
+    "models/stereo_variance.safetensors",
     "models/dictionaries/default.safetensors",
 )
 """What the maps depend on."""
@@ -54,7 +56,7 @@ class Matched:
 
     def area(self, by: str) -> float:
         """Under the sparsification curve of our map; 1 = pixels left out at random."""
-        order = local_variance(np.asarray(self.maps[OURS], np.float64), WINDOW) if by == LOCAL else self.maps[by]
+        order = local_variance(np.asarray(self.maps[OURS], np.float64), WINDOW_PX) if by == LOCAL else self.maps[by]
         curve = sparsification(self.error, order)
         return float(np.trapezoid(curve.by_variance, curve.share))
 

@@ -40,6 +40,7 @@ SEEDS, FEW = 5, 2
 ROUNDS = 2
 """Of both layers; the paper's."""
 ROOMS = (
+    "neighbourhood.py",
     "stereo/costs.py",
     "stereo/cuts.py",
     "stereo/fusion.py",
