@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 
 def cores() -> int:
@@ -72,3 +73,18 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int
         finally:
             for future in waiting:
                 future.cancel()
+
+
+class Once(Generic[Value]):
+    """A value that is computed when it is first asked for, once, also if several threads ask."""
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._made: list[Value] = []
+
+    def __call__(self) -> Value:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]

@@ -76,7 +76,7 @@ class _Worker:
     """A process that has the modules of this one, but not its program: that may do anything when it is read."""
 
     def __init__(self, recipe: bytes) -> None:
-        words = f"import sys; sys.path[:] = {sys.path!r}; from sparsedepth.restore.restorer import serve; serve()"
+        words = f"import sys; sys.path[:] = {sys.path!r}; from sparsedepth.restore import serve; serve()"
         one = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", words],

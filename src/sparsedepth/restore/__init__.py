@@ -1,51 +1,31 @@
-"""Restoring a depth map is computing what is believed of each pixel: `denoise`, `inpaint`, `believe`."""
+"""Restore depth maps: `denoise`, `inpaint`, `believe`, and `Restorer` for many maps.
+
+Every result has a variance and an `Origin` for each pixel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore import paper
-from sparsedepth.restore.aggregate import Coding, vote_on_noise
-from sparsedepth.restore.restorer import METHODS, Restorer, at_least_one, dictionary_of, n_threads
-from sparsedepth.restore.tiling import Part, Work
-from sparsedepth.vocabulary import Belief, Floats, Origin, Restoration
+from sparsedepth.parallel import cores, in_order, one_blas_thread
+from sparsedepth.process_pool import Message, Processes, answer_all
+from sparsedepth.restore import paper, pipeline
+from sparsedepth.restore.inpainting import as_guide, fill_large_holes, guided_inpaint
+from sparsedepth.restore.settings import Settings
+from sparsedepth.restore.tiling import TiledMap
+from sparsedepth.vocabulary import Belief, DepthMap, InputError, Restoration
 
-__all__ = ["METHODS", "Restorer", "believe", "denoise", "inpaint"]
+__all__ = ["METHODS", "Restorer", "Settings", "believe", "denoise", "inpaint"]
 
-
-def believe(
-    depth: Any,
-    dictionary: Dictionary | str | None = None,
-    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
-    *,
-    sparsity: float = 1.0,
-    stride: int = 1,
-    variance: Any = None,
-    invalid: float | Sequence[float] | None = None,
-    threads: int | None = None,
-) -> Belief:
-    """The mean and the noise variance of each pixel, averaged over the patches that cover it.
-
-    NaN in ``depth`` is unknown; ``variance`` is what a sensor says of each pixel. Where a pixel is unknown the variance
-    is that of its prediction; where no patch knows anything, the mean is NaN and the variance infinite.
-    """
-    chosen = dictionary_of(dictionary) or Dictionary.builtin("default")
-    work = Work.of(depth, variance, chosen.patch_shape, invalid)
-    coding = Coding(chosen, noise, sparsity, at_least_one("stride", stride))
-
-    def believed(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
-        votes = vote_on_noise(part.depth, coding, part.variance, window=part.window, threads=threads)
-        spread = np.where(np.isfinite(part.depth), votes.noise, paper.predicted_variance(votes))
-        return votes.mean, spread, np.where(votes.count > 0, Origin.MEASURED, Origin.REFUSED)
-
-    result = work.do(believed, None, n_threads(threads))
-    return Belief(result.depth, result.variance)
+METHODS = {"calibrated": pipeline, "paper": paper}
+"""Name -> module with ``patch_coder(dictionary, quality, settings)`` and ``fit(sample, coder, settings, ...)``."""
 
 
 def denoise(
@@ -63,16 +43,44 @@ def denoise(
     threads: int | None = None,
     out: Restoration | None = None,
 ) -> Restoration:
-    """Correct the noisy pixels of a depth map and fill its holes; the result says which pixel is which.
+    """Correct the outliers and the noise of a depth map, and fill its holes.
 
-    ``depth`` is (height, width) in any unit, NaN = unknown; in integer maps 0 is unknown too, unless ``invalid`` names
-    other codes. ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
-    refused (NaN, infinite variance), unless ``outward`` asks to fill it ring by ring with growing variance.
-    ``second_pass`` inpaints what the first pass found noisy, which pays with the paper's method. ``quality`` is "fast",
-    "balanced" or "best", or "paper" for the paper's method, dictionary and stride. ``guide`` is a picture of the same
-    view, grey or colour: holes are then filled from where it looks alike. A huge map is worked on in tiles; it may lie
-    in a memory-mapped file, and so may the arrays of ``out``, which receive the result.
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit. NaN is missing; so is 0 in integer maps, unless ``invalid`` names other codes.
+        It may lie in a memory-mapped file; a large map is restored in tiles.
+    variance
+        Variance that a sensor gives for each pixel, in squared units of the map.
+    guide
+        A grey or colour picture of the same view: holes are filled from pixels of similar colour.
+    dictionary
+        A `Dictionary` or the name of a shipped one.
+    method
+        "calibrated", or "paper" for the method of the paper.
+    quality
+        "fast", "balanced" or "best"; "paper" for the paper's method, dictionary and stride.
+    fill
+        Whether holes are filled. A hole that contains a whole patch is refused.
+    outward
+        Whether such holes are filled, too, with a variance that grows inwards.
+    second_pass
+        Whether outliers are filled like holes. It pays with the paper's method.
+    invalid
+        Values that mark missing pixels.
+    threads
+        Number of threads; all cores by default.
+    out
+        Arrays that receive the result; they may be memory-mapped.
 
+    Returns
+    -------
+    Restoration
+        Depth, variance in squared units of the map and `Origin` of each pixel; refused ones are NaN with infinite
+        variance.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from sparsedepth import denoise
     >>> depth = np.add.outer(np.zeros(24), np.linspace(1.0, 2.0, 24))
@@ -100,6 +108,178 @@ def inpaint(
     threads: int | None = None,
     out: Restoration | None = None,
 ) -> Restoration:
-    """Fill the holes of a depth map and leave what was measured as it is. Arguments are those of `denoise`."""
+    """Fill the holes of a depth map and leave measured pixels unchanged; parameters are those of `denoise`."""
     restore = Restorer(dictionary, quality, method=method, correct=False, outward=outward, invalid=invalid)
     return restore(depth, variance=variance, guide=guide, threads=threads, out=out)
+
+
+def believe(
+    depth: Any,
+    dictionary: Dictionary | str | None = None,
+    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
+    *,
+    sparsity: float = 1.0,
+    stride: int = 1,
+    variance: Any = None,
+    invalid: float | Sequence[float] | None = None,
+    threads: int | None = None,
+) -> Belief:
+    """Average the values and the noise variances of the patches that cover each pixel, as the paper does.
+
+    Parameters
+    ----------
+    depth, variance, invalid, threads
+        As for `denoise`.
+    dictionary, noise, sparsity
+        As for `infer`.
+    stride
+        Pixels between patches.
+
+    Returns
+    -------
+    Belief
+        Mean and variance of each pixel. The variance of a missing pixel is that of its prediction; where no patch has a
+        valid pixel, the mean is NaN and the variance infinite.
+    """
+    coder = PatchCoder(
+        _dictionary(dictionary) or Dictionary.builtin("default"), noise, sparsity, _positive("stride", stride)
+    )
+    source = TiledMap.from_array(depth, variance, coder.dictionary.patch_shape, invalid, Settings().tiling)
+    result = source.run(lambda tile, threads: paper.believe_tile(tile, coder, threads), None, _n_threads(threads))
+    return Belief(result.depth, result.variance)
+
+
+class Restorer:
+    """Restores maps, one by one or as they come from a camera, with the same options for all.
+
+    Parameters are those of `denoise`. ``correct=False`` leaves measured pixels unchanged, as `inpaint` does.
+    ``settings`` replaces thresholds of the methods. The result of a map depends on that map alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsedepth import Restorer
+    >>> restorer = Restorer(quality="fast")
+    >>> frames = (np.add.outer(np.zeros(24), np.linspace(1.0, 2.0 + n, 24)) for n in range(3))
+    >>> [float(result.depth.max().round(1)) for result in restorer.each(frames)]
+    [2.0, 3.0, 4.0]
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary | str | None = None,
+        quality: str = "balanced",
+        *,
+        method: str = "calibrated",
+        correct: bool = True,
+        fill: bool = True,
+        outward: bool = False,
+        second_pass: bool = False,
+        invalid: float | Sequence[float] | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        if method not in METHODS:
+            raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
+        self._method = METHODS["paper" if quality == "paper" else method]
+        self._settings = settings or Settings()
+        self._coder = self._method.patch_coder(_dictionary(dictionary), quality, self._settings)
+        self._options = {"correct": correct, "fill": fill, "second_pass": second_pass}
+        self._outward = outward and fill
+        self._invalid = invalid
+        self._config = {**self._options, "quality": quality, "method": method, "outward": outward}
+
+    def __call__(
+        self,
+        depth: Any,
+        *,
+        variance: Any = None,
+        guide: Any = None,
+        invalid: float | Sequence[float] | None = None,
+        threads: int | None = None,
+        out: Restoration | None = None,
+    ) -> Restoration:
+        """Restore one map; ``invalid`` replaces what holds for the others."""
+        source = self._source(depth, variance, self._invalid if invalid is None else invalid)
+        picture = None if guide is None else as_guide(guide, source.shape)
+        if picture is not None and not self._options["fill"]:
+            raise InputError("a guide is for filling holes, and fill=False leaves them; drop one of the two")
+        threads = _n_threads(threads)
+        result = self._restore(source, self._options, out, threads)
+        if picture is not None:
+            chosen = self._settings
+            guided_inpaint(result, picture, partial(self._fill_only, threads=threads), chosen.guide, chosen.variance)
+        return result
+
+    def _source(self, depth: Any, variance: Any, invalid: Any) -> TiledMap:
+        patch_shape = self._coder.dictionary.patch_shape
+        return TiledMap.from_array(depth, variance, patch_shape, invalid, self._settings.tiling)
+
+    def _fill_only(self, depth: DepthMap, threads: int) -> Restoration:
+        options = {**self._options, "correct": False, "second_pass": False}
+        return self._restore(self._source(depth, None, ()), options, None, threads)
+
+    def _restore(
+        self, source: TiledMap, options: dict[str, bool], out: Restoration | None, threads: int
+    ) -> Restoration:
+        with one_blas_thread:  # also without threads of ours: BLAS threads would add up in another order
+            fitted = self._method.fit(source.sample, self._coder, self._settings, **options, threads=threads)
+            result = source.run(fitted, out, threads)
+            if self._outward:
+                fill_large_holes(result, self._settings)
+        return result
+
+    def each(
+        self, frames: Iterable[Any], *, threads: int | None = None, processes: int | None = None
+    ) -> Iterator[Restoration]:
+        """Restore a stream of maps in their order, several at the same time, each by one thread.
+
+        At most two frames a thread are taken ahead, so memory does not grow with the stream. ``processes`` uses so many
+        processes instead of threads: each takes a second to start and some memory, but does not wait for the others.
+        """
+        if processes is None:
+            return in_order(lambda frame: self(frame, threads=1), frames, _n_threads(threads))
+        return self._each_in_processes(frames, _positive("processes", processes))
+
+    def _each_in_processes(self, frames: Iterable[Any], count: int) -> Iterator[Restoration]:
+        with self.in_processes(count) as restore:
+            yield from in_order(restore, frames, count)
+
+    def in_processes(self, count: int) -> Processes:
+        """Return a pool of processes that restore as this object does; it may be called by as many threads."""
+        if self._settings != Settings():
+            raise InputError("processes have the default settings; use threads with settings of your own")
+        dictionary = self._coder.dictionary
+        config = {**self._config, "patch_shape": dictionary.patch_shape}
+        config["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
+        return Processes(self, (config, {"atoms": dictionary.atoms}), count)
+
+
+def serve() -> None:
+    """Run as a worker process."""
+    answer_all(_from_config)
+
+
+def _from_config(message: Message) -> Restorer:
+    config, arrays = message
+    return Restorer(Dictionary(arrays["atoms"], tuple(config.pop("patch_shape"))), **config)
+
+
+def _dictionary(dictionary: Dictionary | str | None) -> Dictionary | None:
+    """Return a dictionary, or the shipped one of a name."""
+    if dictionary is None or isinstance(dictionary, Dictionary):
+        return dictionary
+    if isinstance(dictionary, str):
+        return Dictionary.builtin(dictionary)
+    raise InputError(
+        f"the dictionary is a {type(dictionary).__name__}; give a Dictionary or the name of a built-in one"
+    )
+
+
+def _n_threads(threads: int | None) -> int:
+    return cores() if threads is None else _positive("threads", threads)
+
+
+def _positive(name: str, count: int) -> int:
+    if count < 1:
+        raise InputError(f"{name} is {count}; it must be at least 1")
+    return count

@@ -1,4 +1,8 @@
-"""Noise at every pixel, as time-of-flight cameras have it: there is no clean value to keep, all take the coded one."""
+"""Noise at every pixel, as time-of-flight cameras have it: no value is exact, so all are smoothed.
+
+The noise level is measured by second differences where the map is flattest. Differences across both axes cancel planes
+and straight edges. A low quantile of them in small blocks ignores outliers.
+"""
 
 from __future__ import annotations
 
@@ -9,277 +13,258 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates, percentile_filter
 
+from sparsedepth.coding.aggregate import PatchCoder, Window, average_patches
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.parallel import in_order
-from sparsedepth.restore.aggregate import Coding, vote
-from sparsedepth.restore.simulation import Levels
-from sparsedepth.restore.tiling import Window
+from sparsedepth.restore.settings import DenseSettings, VarianceSettings
+from sparsedepth.restore.variance_measured import IsotonicCurve
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
-LEAST = 0.03
-"""The deviation of the noise, in those of the map, from which a map is smoothed without being asked."""
-FEW_OUTLIERS = 0.05
-"""The share of the pixels up to which outliers are few."""
-SPARSITY = 4.2
-"""What a unit of code costs, in deviations of the noise."""
-ROUGH = 5e-4
-"""A low quantile of the differences in most blocks of a map from which it is as its sensor measured it."""
-OUTLIER = 4.0
-"""Deviations of the noise beyond which a pixel is no mere noise."""
-BLOCK, QUANTILE = 6, 0.25
-"""Where the noise is measured: a quantile of the differences in blocks of this side."""
-FLATTEST = 20
-"""The percentile of the blocks, from the flattest, that is taken for noise alone."""
-ABOUT = 13
-"""Blocks a side among which the flattest are sought, where noise differs from place to place."""
-LEAST_PART = 0.3
-"""Of the deviation at its depth, below which no place is believed to be."""
-GROWTHS = np.geomspace(1 / 8, 8, 49)
-"""Of the root of the deviation from one end of the depths to the other, of which the best is sought."""
-SMALLEST = 1e-6
-"""The deviation of a block that is perfectly flat."""
-FEW = 12
-"""Blocks that are too few to tell how noise depends on depth."""
-ENOUGH = 4096
-"""Blocks that tell it as well as more."""
-ROUNDS = 32
-GAUSSIAN = 0.262
-"""That quantile, in the flattest fifth of the blocks, for Gaussian noise of deviation one."""
-HIGH, TAIL = 0.75, 8.0
-"""A high quantile of the differences, and the most that it may be of the low one: 4 for Gaussian noise."""
-CLEARLY = 1.1
-"""By what smoothing must take more than the noise amounts to for some of it to be called texture."""
-AGAIN = 0.3
-"""What is left of the deviation after coding once."""
+LOW_QUANTILE, HIGH_QUANTILE = 0.25, 0.75
+"""Quantiles of the differences in a block."""
+GAUSSIAN_QUANTILE = 0.262
+"""The low quantile in the flattest fifth of the blocks, for Gaussian noise of standard deviation one. Computed."""
+RATIO_GRID = np.geomspace(1 / 8, 8, 49)
+"""Ratios of the root of the standard deviation at both ends of the depths that are tried."""
 
 
-def noise_deviation(depth: DepthMap) -> float:
-    """The deviation of noise that is everywhere: from the second differences where the map is flattest.
-
-    Differences across both axes cancel planes and straight edges; texture is not everywhere, noise is. A low quantile
-    of them in each block of the map does not see outliers, of which even many leave some differences untouched.
-    """
-    blocks = _in_blocks(depth)
-    known = blocks[np.isfinite(blocks)]
-    return float(np.percentile(known, FLATTEST) / GAUSSIAN) if len(known) >= 4 else 0.0
+def estimate_sigma(depth: DepthMap, settings: DenseSettings) -> float:
+    """Estimate the standard deviation of noise that is the same everywhere."""
+    blocks = _block_quantiles(depth, settings)
+    valid = blocks[np.isfinite(blocks)]
+    return float(np.percentile(valid, settings.flat_percentile) / GAUSSIAN_QUANTILE) if len(valid) >= 4 else 0.0
 
 
-def is_as_measured(depth: DepthMap) -> bool:
-    """Whether a map is a little rough nearly everywhere: measured pixel by pixel, neither matched nor smoothed."""
-    blocks = _in_blocks(depth)
-    known = blocks[np.isfinite(blocks)]
-    return len(known) >= 4 and bool(np.median(known) > ROUGH)
+def is_raw_sensor_map(depth: DepthMap, settings: DenseSettings) -> bool:
+    """Tell whether a map is rough nearly everywhere: measured pixel by pixel, neither matched nor smoothed."""
+    blocks = _block_quantiles(depth, settings)
+    valid = blocks[np.isfinite(blocks)]
+    return len(valid) >= 4 and bool(np.median(valid) > settings.raw_roughness)
 
 
 @dataclass(frozen=True)
 class NoiseLevel:
-    """The deviation of noise that is everywhere, as a function of depth and of the place.
+    """Standard deviation of noise at every pixel, as a function of depth and of place.
 
-    The root of the deviation is linear in depth between two ends, as it is of sensors that triangulate, in ranges; the
-    same at both ends is the same everywhere. Where it differs from place to place beyond that, the flattest blocks
-    about a pixel tell.
+    Its root is linear in depth between two ends, as for ranges from triangulation. Where it differs from place to place
+    beyond that, the flattest blocks around a pixel decide.
     """
 
-    deviation: float
+    sigma: float
     """At the lower end."""
+    settings: DenseSettings
     ends: tuple[float, float] = (0.0, 1.0)
-    growth: float = 1.0
-    """From the lower end to the upper one, of the root."""
+    ratio: float = 1.0
+    """Of the roots at the upper and at the lower end."""
 
     @classmethod
-    def of(cls, depth: DepthMap) -> NoiseLevel:
-        """The curve with the flattest blocks of the map below it that lies nearest to all of them."""
-        blocks, depths = _in_blocks(depth), _depths(depth)
-        known = np.isfinite(blocks) & np.isfinite(depths)
-        if known.sum() < FEW:
-            return cls(noise_deviation(depth))
-        some = np.flatnonzero(known)[:: -(-int(known.sum()) // ENOUGH)]
-        blocks, depths = np.maximum(blocks.ravel()[some], SMALLEST), depths.ravel()[some]
-        candidates = (cls(1.0, (float(depths.min()), float(depths.max())), float(growth)) for growth in GROWTHS)
-        return min((_fitted(candidate, blocks, depths) for candidate in candidates), key=lambda fit: fit[0])[1]
+    def fit(cls, depth: DepthMap, settings: DenseSettings) -> NoiseLevel:
+        """Fit the curve above the flattest blocks of the map that lies nearest to all of them."""
+        blocks, depths = _block_quantiles(depth, settings), _block_depths(depth, settings)
+        valid = np.isfinite(blocks) & np.isfinite(depths)
+        if valid.sum() < settings.min_blocks:
+            return cls(estimate_sigma(depth, settings), settings)
+        some = np.flatnonzero(valid)[:: -(-int(valid.sum()) // settings.max_blocks)]
+        blocks, depths = np.maximum(blocks.ravel()[some], settings.sigma_floor), depths.ravel()[some]
+        ends = (float(depths.min()), float(depths.max()))
+        candidates = (cls(1.0, settings, ends, float(ratio)) for ratio in RATIO_GRID)
+        return min((_scaled(candidate, blocks, depths) for candidate in candidates), key=lambda fit: fit[0])[1]
 
-    def at(self, depth: Floats) -> Floats:
-        """At such depths, which may lie beyond the ends; that of the lower end where the depth is unknown."""
+    def at_depth(self, depth: Floats) -> Floats:
+        """Return the standard deviation at depths, clamped to the fitted range; NaN depths get the lower end."""
         low, high = self.ends
         along = np.clip((np.where(np.isfinite(depth), depth, low) - low) / max(high - low, 1e-12), 0, 1)
-        return self.deviation * np.square(1 + (self.growth - 1) * along)
+        return self.sigma * np.square(1 + (self.ratio - 1) * along)
 
-    def about(self, depth: DepthMap) -> DepthMap:
-        """At each pixel of a map, or of what a window shows of it; at least a part of what its depth says."""
-        relative = _in_blocks(depth) / (self.at(_depths(depth)) * GAUSSIAN)
-        around = percentile_filter(np.where(np.isfinite(relative), relative, 1), FLATTEST, size=ABOUT, mode="reflect")
-        rows, columns = ((np.arange(side) - BLOCK / 2) / BLOCK for side in depth.shape)
+    def sigma_map(self, depth: DepthMap) -> DepthMap:
+        """Return the standard deviation at each pixel; at least a part of that of its depth."""
+        chosen, side = self.settings, self.settings.block_px
+        relative = _block_quantiles(depth, chosen) / (self.at_depth(_block_depths(depth, chosen)) * GAUSSIAN_QUANTILE)
+        relative = np.where(np.isfinite(relative), relative, 1)
+        around = percentile_filter(relative, chosen.flat_percentile, size=chosen.local_blocks, mode="reflect")
+        rows, columns = ((np.arange(n) - side / 2) / side for n in depth.shape)
         places = np.stack(np.meshgrid(rows, columns, indexing="ij"))
         local = map_coordinates(around, places, order=1, mode="nearest")
-        return (self.at(depth) * np.maximum(local, LEAST_PART)).astype(np.float32)
+        return (self.at_depth(depth) * np.maximum(local, chosen.min_local_ratio)).astype(np.float32)
+
+    def exceeded(self, residual: Floats, depth: DepthMap) -> NDArray[np.bool_]:
+        """Mark residuals that are larger than dense noise."""
+        return np.abs(residual) > self.settings.outlier_sigmas * self.sigma_map(depth)
 
 
-def _fitted(level: NoiseLevel, blocks: Vector, depths: Vector) -> tuple[float, NoiseLevel]:
-    """A level scaled such that the flattest blocks lie below it, and how far all lie from it, as for quantiles."""
-    above = np.log(blocks / level.at(depths))
-    scale, share = float(np.percentile(above, FLATTEST)), FLATTEST / 100
-    misfit = np.maximum(share * (above - scale), (share - 1) * (above - scale)).mean()
-    return float(misfit), replace(level, deviation=float(np.exp(scale)) / GAUSSIAN)
+def _scaled(level: NoiseLevel, blocks: Vector, depths: Vector) -> tuple[float, NoiseLevel]:
+    """Scale a level to the flattest blocks; return the quantile loss and the level."""
+    above = np.log(blocks / level.at_depth(depths))
+    scale = float(np.percentile(above, level.settings.flat_percentile))
+    fraction = level.settings.flat_percentile / 100
+    misfit = np.maximum(fraction * (above - scale), (fraction - 1) * (above - scale)).mean()
+    return float(misfit), replace(level, sigma=float(np.exp(scale)) / GAUSSIAN_QUANTILE)
 
 
-def is_everywhere(depth: DepthMap, outliers: float) -> bool:
-    """Whether there is noise worth smoothing at every pixel, beside such a share of outliers.
+def has_dense_noise(depth: DepthMap, outlier_fraction: float, settings: DenseSettings) -> bool:
+    """Tell whether there is noise worth smoothing at every pixel, with such a fraction of outliers.
 
-    Many outliers look like noise at some depths, but not in the flattest blocks of all; leaves do even there, but their
-    differences are not Gaussian.
+    Many outliers look like noise at some depths, but not in the flattest blocks of all. Foliage does even there, but
+    its differences are not Gaussian.
     """
-    if outliers >= FEW_OUTLIERS:
-        return noise_deviation(depth) > LEAST
-    level = NoiseLevel.of(depth)
-    known = depth[np.isfinite(depth)]
-    worth = len(known) > 0 and np.square(level.at(known)).mean() > LEAST**2
-    return bool(worth and not _is_texture(depth, level))
+    if outlier_fraction >= settings.max_outlier_fraction:
+        return estimate_sigma(depth, settings) > settings.min_sigma
+    level = NoiseLevel.fit(depth, settings)
+    valid = depth[np.isfinite(depth)]
+    large = len(valid) > 0 and np.square(level.at_depth(valid)).mean() > settings.min_sigma**2
+    return bool(large and not _is_texture(depth, level))
 
 
 def _is_texture(depth: DepthMap, level: NoiseLevel) -> bool:
-    """Whether even the flattest blocks with such noise have far larger differences than it has."""
-    low, high, expected = _in_blocks(depth), _in_blocks(depth, HIGH), level.at(_depths(depth))
-    flat = (low <= expected * GAUSSIAN) & (expected > LEAST)
-    return bool(flat.any() and np.median(high[flat] / expected[flat]) > TAIL * GAUSSIAN)
+    """Tell whether even the flattest blocks have far larger differences than Gaussian noise has."""
+    chosen = level.settings
+    low, high = (_block_quantiles(depth, chosen, quantile) for quantile in (LOW_QUANTILE, HIGH_QUANTILE))
+    expected = level.at_depth(_block_depths(depth, chosen))
+    flat = (low <= expected * GAUSSIAN_QUANTILE) & (expected > chosen.min_sigma)
+    return bool(flat.any() and np.median(high[flat] / expected[flat]) > chosen.max_tail_ratio * GAUSSIAN_QUANTILE)
 
 
-def beyond(residual: Floats, depth: DepthMap, level: NoiseLevel) -> NDArray[np.bool_]:
-    """Where a residual is no mere noise."""
-    return np.abs(residual) > OUTLIER * level.about(depth)
+def _block_depths(depth: DepthMap, settings: DenseSettings) -> Floats:
+    """Return the median depth of each block, NaN where few pixels are valid."""
+    return _quantile(_in_blocks(depth[:-1, :-1], settings.block_px), 0.5)
 
 
-def _depths(depth: DepthMap) -> Floats:
-    """The median depth of each block, NaN where little is known."""
-    return _quantile(_cut(depth[:-1, :-1]), 0.5)
-
-
-def _in_blocks(depth: DepthMap, share: float = QUANTILE) -> Floats:
-    """A low quantile, or another, of the crossed differences in each block, NaN where little is known."""
+def _block_quantiles(depth: DepthMap, settings: DenseSettings, quantile: float = LOW_QUANTILE) -> Floats:
+    """Return a quantile of the crossed differences in each block, NaN where few pixels are valid."""
     crossed = np.abs(depth[1:, 1:] - depth[1:, :-1] - depth[:-1, 1:] + depth[:-1, :-1]) / 2
-    return _quantile(_cut(crossed), share)
+    return _quantile(_in_blocks(crossed, settings.block_px), quantile)
 
 
-def _quantile(blocks: Floats, share: float) -> Floats:
-    """Of the known pixels of each block, NaN where they are few."""
-    known = np.isfinite(blocks).sum(axis=2)
-    at = (share * known).astype(int)[..., None]
+def _quantile(blocks: Floats, quantile: float) -> Floats:
+    valid = np.isfinite(blocks).sum(axis=2)
+    at = (quantile * valid).astype(int)[..., None]
     value = np.take_along_axis(np.sort(blocks, axis=2), at, axis=2)[..., 0]
-    return np.where(known > BLOCK**2 / 2, value, np.nan)
+    return np.where(valid > blocks.shape[2] / 2, value, np.nan)
 
 
-def _cut(values: Floats) -> Floats:
-    """The pixels of each block; NaN where there is no room for one."""
-    rows, columns = (max(side // BLOCK, 1) for side in values.shape)
-    values = values[: rows * BLOCK, : columns * BLOCK]
-    if values.size < rows * columns * BLOCK**2:
-        return np.full((rows, columns, BLOCK**2), np.nan)
-    return values.reshape(rows, BLOCK, columns, BLOCK).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
+def _in_blocks(values: Floats, side: int) -> Floats:
+    """Return the pixels of each block, (rows, columns, pixels); NaN where there is no room for one."""
+    rows, columns = (max(n // side, 1) for n in values.shape)
+    values = values[: rows * side, : columns * side]
+    if values.size < rows * columns * side**2:
+        return np.full((rows, columns, side**2), np.nan)
+    return values.reshape(rows, side, columns, side).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """What the codes make of a map with noise at every pixel."""
+class Smoothed:
+    """A map with dense noise, and what its codes make of it."""
 
     depth: DepthMap
     smooth: DepthMap
-    spread: Floats
-    """The variance of the patches about it."""
-    deviation: DepthMap
-    """Of the noise."""
+    patch_variance: Floats
+    sigma: DepthMap
+    """Standard deviation of the noise."""
 
     @property
     def disagreement(self) -> Floats:
-        """Of the patches, in variances of the noise."""
-        return self.spread / np.square(self.deviation)
+        """Variance of the patches, in variances of the noise."""
+        return self.patch_variance / np.square(self.sigma)
 
     @property
-    def taken(self) -> Floats:
-        """By smoothing, in deviations of the noise; NaN where nothing was measured."""
-        return (self.depth - self.smooth) / self.deviation
+    def removed(self) -> Floats:
+        """What smoothing removes, in standard deviations of the noise; NaN where missing."""
+        return (self.depth - self.smooth) / self.sigma
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
-    """How much to take of what smoothing would take, by the disagreement of the patches: the rest is texture.
+class Shrinkage:
+    """The fraction to remove of what smoothing would remove, by the disagreement of the patches: the rest is texture.
 
-    Squared error is least with the mean of noise times taken over that of taken squared. The latter is the map's; the
-    former its rehearsal's, where the noise is known.
+    The optimum is the mean of noise times removed over that of removed squared. The latter is measured on the map, the
+    former on a simulation whose noise is known.
     """
 
-    gain: Levels
-    taken: Levels
+    gain: IsotonicCurve
+    removed: IsotonicCurve
 
     @classmethod
-    def of(cls, rehearsal: Sequence[tuple[Coded, Coded]]) -> Share:
-        """Of parts of the map, and of the same with known noise on what was smoothed."""
+    def fit(cls, simulation: Sequence[tuple[Smoothed, Smoothed]], settings: VarianceSettings) -> Shrinkage:
+        """Fit parts of the map, each with its simulation: known noise on the smoothed part, smoothed again."""
         gain = (
-            (again.disagreement, again.taken * (again.depth - once.smooth) / again.deviation)
-            for once, again in rehearsal
+            (again.disagreement, again.removed * (again.depth - once.smooth) / again.sigma)
+            for once, again in simulation
         )
-        return cls(_levels(gain), _levels((once.disagreement, np.square(once.taken)) for once, _ in rehearsal))
+        removed = ((once.disagreement, np.square(once.removed)) for once, _ in simulation)
+        return cls(_fit_curve(gain, settings), _fit_curve(removed, settings))
 
-    def __call__(self, coded: Coded) -> Floats:
-        told = coded.disagreement
-        return np.clip(self.gain(told) / np.maximum(self.taken(told), np.finfo(np.float64).tiny), 0, 1)
+    def __call__(self, smoothed: Smoothed) -> Floats:
+        at = smoothed.disagreement
+        return np.clip(self.gain(at) / np.maximum(self.removed(at), np.finfo(np.float64).tiny), 0, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Smoother:
-    """Smooths what a window shows of a map with noise at every pixel."""
+    """Smooths any tile of a map with dense noise."""
 
     level: NoiseLevel
-    coding: Coding
-    share: Share | None = None
-    variance: Levels | None = None
-    """The squared error, by the disagreement of the patches."""
+    coder: PatchCoder
+    shrinkage: Shrinkage | None = None
+    variance: IsotonicCurve | None = None
+    """Squared error, by the variance of the patches."""
 
     def __call__(self, depth: DepthMap, window: Window, threads: int) -> tuple[Floats, Floats]:
-        """The value of each pixel and its variance."""
-        coded = self.code(depth, window, threads)
-        return self._blended(coded), coded.spread if self.variance is None else self.variance(coded.spread)
+        """Return the value of each pixel and its variance."""
+        smoothed = self._smooth(depth, window, threads)
+        spread = smoothed.patch_variance
+        return self._blend(smoothed), spread if self.variance is None else self.variance(spread)
 
-    def code(self, depth: DepthMap, window: Window, threads: int) -> Coded:
+    def _smooth(self, depth: DepthMap, window: Window, threads: int) -> Smoothed:
         """Code a map, and the result again, as what is left is small."""
-        noise = Stationary(1.0)
-        coding = replace(self.coding, noise=noise, sparsity=SPARSITY, max_rounds=ROUNDS, calm_rounds=None, refit=True)
-        local = self.level.about(depth)
-        spread: Floats = np.zeros(depth.shape)
+        chosen = self.level.settings
+        coder = replace(
+            self.coder,
+            noise=Stationary(1.0),
+            sparsity=chosen.sparsity,
+            max_rounds=chosen.rounds,
+            flat_rounds=None,
+            refit=True,
+        )
+        sigma = self.level.sigma_map(depth)
+        patch_variance: Floats = np.zeros(depth.shape)
         smooth = depth
-        for part in (1, AGAIN):
-            votes = vote(smooth, coding, units=part * local, window=window, threads=threads)
-            spread = spread + votes.spread
-            smooth = votes.mean.astype(np.float32)
-        return Coded(depth, smooth, spread, local)
+        for left in (1, chosen.second_pass_ratio):
+            average = average_patches(smooth, coder, units=left * sigma, window=window, threads=threads)
+            patch_variance = patch_variance + average.variance
+            smooth = average.mean.astype(np.float32)
+        return Smoothed(depth, smooth, patch_variance, sigma)
 
-    def rehearsed(self, parts: DepthMap, threads: int) -> Smoother:
-        """Learn from parts of the map, without outliers: smooth, put the noise back, smooth again, see how it errs."""
-        window = Window.on_all((parts.shape[1], parts.shape[2]))
+    def calibrate(self, parts: DepthMap, settings: VarianceSettings, threads: int) -> Smoother:
+        """Smooth parts of the map without outliers, add known noise, smooth again, and fit the errors."""
+        window = Window.full((parts.shape[1], parts.shape[2]))
 
-        def rehearse(index: int) -> tuple[Coded, Coded]:
-            once = self.code(parts[index], window, 1)
-            noise = once.deviation * np.random.default_rng(index).standard_normal(window.whole)
-            return once, self.code((once.smooth + noise).astype(np.float32), window, 1)
+        def simulate(index: int) -> tuple[Smoothed, Smoothed]:
+            once = self._smooth(parts[index], window, 1)
+            noise = once.sigma * np.random.default_rng(index).standard_normal(window.whole)
+            return once, self._smooth((once.smooth + noise).astype(np.float32), window, 1)
 
-        coded = list(in_order(rehearse, range(len(parts)), threads))
-        careful = replace(self, share=Share.of(coded)) if _takes_texture([once for once, _ in coded]) else self
-        error = ((again.spread, np.square(careful._blended(again) - once.smooth)) for once, again in coded)
-        return replace(careful, variance=_levels(error))
+        simulation = list(in_order(simulate, range(len(parts)), threads))
+        careful = self
+        if self._removes_texture([once for once, _ in simulation]):
+            careful = replace(self, shrinkage=Shrinkage.fit(simulation, settings))
+        error = ((again.patch_variance, np.square(careful._blend(again) - once.smooth)) for once, again in simulation)
+        return replace(careful, variance=_fit_curve(error, settings))
 
-    def _blended(self, coded: Coded) -> Floats:
-        """Smooth where nothing was measured, and elsewhere as far as what is taken is noise."""
-        share = 1.0 if self.share is None else self.share(coded)
-        return np.where(np.isfinite(coded.depth), coded.depth - share * (coded.depth - coded.smooth), coded.smooth)
+    def _removes_texture(self, parts: Sequence[Smoothed]) -> bool:
+        """Tell whether smoothing removes clearly more than the noise amounts to."""
+        removed = sum(np.nansum(np.square(part.depth - part.smooth)) for part in parts)
+        noise = sum(np.square(part.sigma)[np.isfinite(part.depth)].sum() for part in parts)
+        return bool(removed > self.level.settings.texture_ratio * noise)
+
+    def _blend(self, smoothed: Smoothed) -> Floats:
+        """Return the smooth value where missing, and elsewhere what is left after removing noise."""
+        fraction = 1.0 if self.shrinkage is None else self.shrinkage(smoothed)
+        depth, smooth = smoothed.depth, smoothed.smooth
+        return np.where(np.isfinite(depth), depth - fraction * (depth - smooth), smooth)
 
 
-def _takes_texture(parts: Sequence[Coded]) -> bool:
-    """Whether smoothing takes clearly more than the noise amounts to."""
-    taken = sum(np.nansum(np.square(part.depth - part.smooth)) for part in parts)
-    noise = sum(np.square(part.deviation)[np.isfinite(part.depth)].sum() for part in parts)
-    return bool(taken > CLEARLY * noise)
-
-
-def _levels(parts: Iterable[tuple[Floats, Floats]]) -> Levels:
-    """What is taught by some parts of the map, by what is told, where something is taught."""
-    known = [(told[np.isfinite(taught)], taught[np.isfinite(taught)]) for told, taught in parts]
-    told, taught = map(np.concatenate, zip(*known, strict=True))
-    return Levels.of_means(told, taught)
+def _fit_curve(parts: Iterable[tuple[Floats, Floats]], settings: VarianceSettings) -> IsotonicCurve:
+    """Fit a curve to the finite targets of several parts of the map."""
+    finite = [(predictor[np.isfinite(target)], target[np.isfinite(target)]) for predictor, target in parts]
+    predictor, target = map(np.concatenate, zip(*finite, strict=True))
+    return IsotonicCurve.fit(predictor, target, settings)

@@ -1,236 +1,197 @@
-"""Flying pixels: mixtures of near and far beside steps of depth.
+"""Flying pixels: mixtures of near and far next to depth steps.
 
-A beam that meets both sides of a step measures something between them. Such a pixel is alone amid two faces. So are
-some pixels of thin things, of leaves and of other noise, but a map shows whether it has mixtures:
+A beam that meets both sides of a step measures something between them. Such a pixel is alone between two faces. So are
+some pixels of thin structures, of foliage and of other noise. Four tests on the whole map tell whether it has mixtures:
 
-* The steps of a clean map are sharp: hardly any pixel is alone between two faces, though many are amid leaves.
-* Impulses and leaves lie beyond two faces as well; mixtures only between them.
-* Of the two pixels beside a step each is a mixture, or none, by itself. So where both are, they lie in disorder as
-  often as in order; and steps with just one are at most twice as many as the geometric mean of those with none and
-  those with two. A map that was blurred has ramps; one that was made smaller has one mixture at nearly every step.
+* The steps of a clean map are sharp: hardly any pixel is alone between two faces, though many are in foliage.
+* Impulses and foliage lie beyond two faces as well; mixtures only between them.
+* Each of the two pixels next to a step is a mixture, or not, by itself. So where both are, they are out of order as
+  often as in order, and steps with one mixture are at most twice as many as the geometric mean of those with none and
+  those with two. A blurred map has ramps; a resized one has one mixture at nearly every step.
 
-Where all of this holds, pixels alone between two sides return to the one that their neighbours tell. Where neighbours
-cannot tell they stay between, and their variance says so. How much is missed is rehearsed: pixels beside the steps of
-the map are mixed, and sought again.
+Where all of this holds, such pixels are snapped to the side that their neighbours indicate. If these do not decide, the
+pixel stays between the sides, with a variance that says so. Simulated mixtures show what is missed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from sparsedepth.restore.clusters import usual_step
-from sparsedepth.restore.tiling import Part
+from sparsedepth.fitted import load_fitted
+from sparsedepth.neighbourhood import gather, local_range, square_offsets
+from sparsedepth.restore.artefacts import Removal
+from sparsedepth.restore.scores import median_step
+from sparsedepth.restore.settings import FlyingSettings, Settings
+from sparsedepth.restore.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
-LEAST_STEP, STEPS = 0.25, 6.0
-"""The step between two sides, at least: in deviations of the map, and in usual steps between neighbours or levels."""
-ALIKE, USUAL, QUANTA = 0.05, 3.0, 1.1
-"""What neighbours on one side differ by, at most: in deviations of the map, in usual steps and in levels."""
-COMPANY = 2
-"""A pixel belongs to a side if so many of its eight neighbours are like it."""
-KNOWN = 6
-"""So many of the eight are known, at least, or a pixel may be alone because of holes."""
-REACH = 2
-"""How far away the two sides are looked for, in pixels."""
-AROUND = np.array([(down, right) for down in range(-2, 3) for right in range(-2, 3) if (down, right) != (0, 0)])
-SQUARES = np.square(AROUND).sum(axis=1)
-BESIDE = AROUND[SQUARES <= 2]
-TELLING = np.select([SQUARES == 1, SQUARES == 2, SQUARES == 4, SQUARES == 5], [0.75, 1.25, 0.45, 0.35], -0.2)
-"""How much a neighbour tells of the side by being on it, in logarithms of odds."""
-CLOSE = np.exp(-SQUARES / 2).astype(np.float32)
-"""How much a neighbour counts for the depth of its side."""
-ROUGH, OWN = 8.0, 1.0
-"""How much less neighbours tell where sides are rough, and how much the pixel's own depth tells."""
-SURE = 0.8
-"""The chance of a side from which a pixel returns to it."""
-MARGIN = 0.01
-"""The share of a step by which a mixture lies within it, at least."""
-CLEAR = 0.1
-"""The share of a step by which a pixel lies within or beyond it, where it counts as evidence."""
-FACE, THIN = 4, 0.2
-"""The pixels of a face, at least, and what it may take of the step."""
-TIMES = 4
-"""Pixels that are alone between two faces by chance are at most so many times as many as those beyond."""
-SMOOTH = 0.04
-"""The share of pixels alone between two sides for which these are faces, at least: less is texture."""
-RAMPS, HAIR, CHANCE = 5, 3, 2
-"""Two mixtures of one crossing are so many times as often in order as in disorder, at most: more are ramps. And so many
-times as often in disorder as in order, but for a few: more are thin things on either side."""
-FEW, LEAST_SHARE = 14, 0.03
-"""Mixtures between faces and those in disorder are so many, at least, and so many for each sharp crossing."""
+OFFSETS = square_offsets(2)
+SQUARED_DISTANCE = np.square(OFFSETS).sum(axis=1)
+ADJACENT = OFFSETS[SQUARED_DISTANCE <= 2]
+NEARNESS = np.exp(-SQUARED_DISTANCE / 2).astype(np.float32)
+"""Weight of a neighbour in the depth of its side."""
+FORWARD_OFFSETS = ((0, 1), (1, -1), (1, 0), (1, 1))
 
 
 @dataclass(frozen=True, eq=False)
-class Amid:
-    """Pixels that are alone amid two sides of a step."""
+class Candidates:
+    """Pixels that are alone between two sides of a step."""
 
     number: NDArray[np.intp]
-    """Of the pixel in the map, row by row."""
+    """Flat indices into the map."""
     low: Vector
     high: Vector
-    """The depth of either side."""
-    rough: Vector
-    """The variance within the sides."""
-    faces: NDArray[np.bool_]
-    """Whether both sides are faces: flat, of some pixels, and nothing else there."""
-    lies: Vector
+    """Depth of either side."""
+    side_variance: Vector
+    """Variance within the sides."""
+    between_faces: NDArray[np.bool_]
+    """Whether both sides are flat, of several pixels, and all that is there."""
+    position: Vector
     """Where the pixel lies on the way from the low side (0) to the high one (1)."""
-    chance: Vector
-    """Of the high side."""
+    high_probability: Vector
+    """Of belonging to the high side."""
 
-    def settled(self, depth: DepthMap) -> tuple[DepthMap, NDArray[np.bool_], Floats]:
-        """The map with those that lie between on the side that is told, or else between; which, and their variance."""
-        told = np.select([self.chance > SURE, self.chance < 1 - SURE], [1.0, 0.0], self.chance)
-        wrong = self.chance * np.square(1 - told) + (1 - self.chance) * np.square(told)
-        step, flying = self.high - self.low, (self.lies > MARGIN) & (self.lies < 1 - MARGIN)
-        settled, found, doubt = depth.copy(), np.zeros(depth.shape, bool), np.zeros(depth.shape)
-        settled.ravel()[self.number[flying]] = (self.low + told * step)[flying]
+    def snap(self, depth: DepthMap, settings: FlyingSettings) -> tuple[DepthMap, NDArray[np.bool_], Floats]:
+        """Move candidates to the side that their neighbours indicate, or to the mean; return which, and variances."""
+        p, sure = self.high_probability, settings.snap_probability
+        target = np.select([p > sure, p < 1 - sure], [1.0, 0.0], p)
+        wrong = p * np.square(1 - target) + (1 - p) * np.square(target)
+        step = self.high - self.low
+        flying = (self.position > settings.min_mix) & (self.position < 1 - settings.min_mix)
+        snapped, found, variance = depth.copy(), np.zeros(depth.shape, bool), np.zeros(depth.shape)
+        snapped.ravel()[self.number[flying]] = (self.low + target * step)[flying]
         found.ravel()[self.number[flying]] = True
-        doubt.ravel()[self.number[flying]] = (wrong * np.square(step) + self.rough)[flying]
-        return settled, found, doubt
+        variance.ravel()[self.number[flying]] = (wrong * np.square(step) + self.side_variance)[flying]
+        return snapped, found, variance
 
 
 @dataclass(frozen=True)
-class Flying:
-    """What a map taught of its flying pixels: enough to find them in any part of it."""
+class FlyingPixels:
+    """The mixtures of a map."""
 
-    step: float = np.inf
-    """Between two sides, at least."""
-    alike: float = 0.0
-    """What neighbours on one side differ by, at most."""
+    step: float
+    """Least step between two sides."""
+    similar: float
+    """Largest difference of neighbours on one side."""
+    settings: FlyingSettings
     missed: float = 0.0
-    """The mean square of what pixels beside steps that are kept are off, in steps."""
+    """Mean squared error of the pixels next to steps that are kept, in squared steps."""
 
     @classmethod
-    def of(cls, depth: DepthMap, quantum: float) -> Flying:
-        """Nothing is sought where the map shows no mixtures."""
-        usual = usual_step(depth)
-        sought = cls(max(LEAST_STEP, STEPS * usual, STEPS * quantum), max(ALIKE, USUAL * usual, QUANTA * quantum))
-        sides = sought._sides(depth)
-        amid = sought._amid(depth, sides)
-        return sought._rehearsed(depth, amid) if sought._are_mixtures(depth, sides, amid) else cls()
+    def fit(cls, sample: Tile, step: float, settings: Settings) -> FlyingPixels | None:
+        """Test a sample for mixtures; None where it shows none."""
+        chosen = settings.flying or FlyingSettings()
+        depth, usual = sample.depth, median_step(sample.depth)
+        found = cls(
+            max(chosen.min_step, chosen.min_step_ratio * usual, chosen.min_step_ratio * step),
+            max(chosen.similar, chosen.similar_ratio * usual, chosen.similar_levels * step),
+            chosen,
+        )
+        sides = found._surfaces_only(depth)
+        candidates = found._candidates(depth, sides)
+        if not found._is_present(depth, sides, candidates):
+            return None
+        return replace(found, missed=found._estimate_missed(depth, candidates))
 
-    def _rehearsed(self, depth: DepthMap, amid: Amid) -> Flying:
-        """As many pixels are mixed beside the steps of the settled map as were found: some of these are kept."""
-        settled, found, _ = amid.settled(depth)
-        lowest, highest = _range(settled, 1)
-        beside = np.flatnonzero(np.isfinite(settled) & (highest - lowest > self.step))
-        luck, lies = np.random.default_rng(0).random((2, len(beside)))
-        chosen = luck * len(beside) < found.sum()
-        mixing, lies = beside[chosen], lies[chosen]
+    def remove(self, tile: Tile) -> Removal:
+        """Snap the mixtures of a tile to a side; pixels next to steps gain the variance of missed mixtures."""
+        candidates = self._candidates(tile.depth, self._surfaces_only(tile.depth))
+        depth, found, extra = candidates.snap(tile.depth, self.settings)
+        variance = None if tile.variance is None else np.maximum(tile.variance, extra).astype(np.float32)
+        lowest, highest = local_range(depth, 1)
+        at_step = np.isfinite(depth) & ~found & (highest - lowest > self.step)
+        extra[at_step] = self.missed * np.square(highest - lowest)[at_step]
+        return Removal(replace(tile, depth=depth, variance=variance), found, extra)
+
+    def _estimate_missed(self, depth: DepthMap, candidates: Candidates) -> float:
+        """Mix as many pixels next to the steps of the snapped map as were found, and detect them again."""
+        snapped, found, _ = candidates.snap(depth, self.settings)
+        lowest, highest = local_range(snapped, 1)
+        at_step = np.flatnonzero(np.isfinite(snapped) & (highest - lowest > self.step))
+        draw, position = np.random.default_rng(0).random((2, len(at_step)))
+        chosen = draw * len(at_step) < found.sum()
+        mixing, position = at_step[chosen], position[chosen]
         low, step = lowest.ravel()[mixing], (highest - lowest).ravel()[mixing]
-        mixed = settled.copy()
-        mixed.ravel()[mixing] = low + lies * step
-        kept = ~self._amid(mixed, self._sides(mixed)).settled(mixed)[1].ravel()
-        off = np.square(lies - (settled.ravel()[mixing] - low) / step)[kept[mixing]].sum()
-        more = found.sum() / max((~kept[mixing]).sum(), 1)
-        return replace(self, missed=float(more * off / max(kept[beside].sum(), 1)))
+        mixed = snapped.copy()
+        mixed.ravel()[mixing] = low + position * step
+        again = self._candidates(mixed, self._surfaces_only(mixed)).snap(mixed, self.settings)[1]
+        kept = ~again.ravel()
+        error = np.square(position - (snapped.ravel()[mixing] - low) / step)[kept[mixing]].sum()
+        ratio = found.sum() / max((~kept[mixing]).sum(), 1)
+        return float(ratio * error / max(kept[at_step].sum(), 1))
 
-    def settled(self, part: Part) -> tuple[Part, NDArray[np.bool_], Floats]:
-        """A part whose flying pixels are on a side, which pixels these are, and the variance for them and others."""
-        if not np.isfinite(self.step):
-            return part, np.zeros(part.depth.shape, bool), np.zeros(part.depth.shape)
-        depth, found, doubt = self._amid(part.depth, self._sides(part.depth)).settled(part.depth)
-        variance = None if part.variance is None else np.maximum(part.variance, doubt).astype(np.float32)
-        lowest, highest = _range(depth, 1)
-        beside = np.isfinite(depth) & ~found & (highest - lowest > self.step)
-        doubt[beside] = self.missed * np.square(highest - lowest)[beside]
-        return replace(part, depth=depth, variance=variance), found, doubt
-
-    def _are_mixtures(self, depth: DepthMap, sides: DepthMap, amid: Amid) -> bool:
-        within, beyond = (amid.lies > CLEAR) & (amid.lies < 1 - CLEAR), (amid.lies < -CLEAR) | (amid.lies > 1 + CLEAR)
-        between = (amid.faces & within).sum()
-        surplus = between - TIMES * (amid.faces & beyond).sum()
-        if within.sum() < FEW or between < SMOOTH * within.sum() or surplus < 0:
+    def _is_present(self, depth: DepthMap, sides: DepthMap, candidates: Candidates) -> bool:
+        """Apply the four tests of the module's text."""
+        chosen, mix = self.settings, self.settings.evidence_mix
+        position, faces = candidates.position, candidates.between_faces
+        within, beyond = (position > mix) & (position < 1 - mix), (position < -mix) | (position > 1 + mix)
+        between = (faces & within).sum()
+        surplus = between - chosen.chance_factor * (faces & beyond).sum()
+        if within.sum() < chosen.min_count or between < chosen.min_face_fraction * within.sum() or surplus < 0:
             return False
-        none, one, *two = self._crossings(depth, sides, amid.number[amid.faces & within])
-        *_, order, disorder = self._crossings(depth, sides, amid.number[within])
-        either_way = order <= RAMPS * (disorder + 1) and disorder <= HAIR * (order + CHANCE)
-        by_themselves = one**2 <= 4 * (none + 1) * (sum(two) + 1) and either_way
-        return bool(by_themselves and surplus + 2 * disorder >= max(FEW, LEAST_SHARE * none))
+        none, one, *two = self._count_transitions(depth, sides, candidates.number[faces & within])
+        *_, ordered, disordered = self._count_transitions(depth, sides, candidates.number[within])
+        not_ramps = ordered <= chosen.max_ordered_ratio * (disordered + 1)
+        not_thin = disordered <= chosen.max_disordered_ratio * (ordered + chosen.pseudocount)
+        independent = one**2 <= 4 * (none + 1) * (sum(two) + 1) and not_ramps and not_thin
+        enough = surplus + 2 * disordered >= max(chosen.min_count, chosen.min_fraction_of_edges * none)
+        return bool(independent and enough)
 
-    def _crossings(self, depth: DepthMap, sides: DepthMap, mixtures: NDArray[np.intp]) -> NDArray[np.intp]:
-        """How many steps along rows and columns have no mixture, one, two in order, and two in disorder."""
+    def _count_transitions(self, depth: DepthMap, sides: DepthMap, mixtures: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Count steps along rows and columns with no mixture, one, two in order, and two out of order."""
         mixed = np.zeros(depth.shape, bool)
         mixed.ravel()[mixtures] = True
-        return self._crossings_down(depth, sides, mixed) + self._crossings_down(depth.T, sides.T, mixed.T)
+        return self._count_down(depth, sides, mixed) + self._count_down(depth.T, sides.T, mixed.T)
 
-    def _crossings_down(self, depth: DepthMap, sides: DepthMap, mixed: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def _count_down(self, depth: DepthMap, sides: DepthMap, mixed: NDArray[np.bool_]) -> NDArray[np.intp]:
         none = np.abs(sides[1:] - sides[:-1]) > self.step
         one = mixed[1:-1] & (np.abs(sides[2:] - sides[:-2]) > self.step)
         step = sides[3:] - sides[:-3]
         two = mixed[1:-2] & mixed[2:-1] & (np.abs(step) > self.step)
-        order = two & ((depth[2:-1] - depth[1:-2]) * step > 0)
-        return np.array([none.sum(), one.sum(), order.sum(), (two & ~order).sum()])
+        ordered = two & ((depth[2:-1] - depth[1:-2]) * step > 0)
+        return np.array([none.sum(), one.sum(), ordered.sum(), (two & ~ordered).sum()])
 
-    def _sides(self, depth: DepthMap) -> DepthMap:
-        """The map without the pixels that belong to no side."""
+    def _surfaces_only(self, depth: DepthMap) -> DepthMap:
+        """Return the map without pixels that have too few similar neighbours."""
         height, width = depth.shape
-        company = np.zeros(depth.shape, np.int8)
-        for down, right in ((0, 1), (1, -1), (1, 0), (1, 1)):
+        count = np.zeros(depth.shape, np.int8)
+        for down, right in FORWARD_OFFSETS:
             here = np.s_[: height - down, max(0, -right) : width - max(0, right)]
             there = np.s_[down:, max(0, right) : width - max(0, -right)]
-            alike = np.abs(depth[here] - depth[there]) <= self.alike
-            company[here] += alike
-            company[there] += alike
-        return np.where(company >= COMPANY, depth, np.nan)
+            similar = np.abs(depth[here] - depth[there]) <= self.similar
+            count[here] += similar
+            count[there] += similar
+        return np.where(count >= self.settings.min_similar_neighbours, depth, np.nan)
 
-    def _amid(self, depth: DepthMap, sides: DepthMap) -> Amid:
-        """The pixels of no side that have two of them around."""
-        lowest, highest = _range(sides, REACH)
+    def _candidates(self, depth: DepthMap, sides: DepthMap) -> Candidates:
+        """Find the pixels without similar neighbours that lie between two sides."""
+        chosen = self.settings
+        lowest, highest = local_range(sides, 2)
         rows, columns = np.nonzero(np.isfinite(depth) & np.isnan(sides) & (highest - lowest > self.step))
-        enough = np.isfinite(_neighbours(depth, rows, columns, BESIDE)).sum(axis=1) >= KNOWN
+        valid = np.isfinite(gather(depth, (rows, columns), ADJACENT)).sum(axis=1)
+        enough = valid >= chosen.min_valid_neighbours
         rows, columns = rows[enough], columns[enough]
         lowest, highest = lowest[rows, columns, None], highest[rows, columns, None]
-        near = _neighbours(sides, rows, columns, AROUND)
+        near = gather(sides, (rows, columns), OFFSETS)
         up = near > (lowest + highest) / 2
         down = np.isfinite(near) & ~up
         near = np.nan_to_num(near)
-        low, high = _mean(near, down), _mean(near, up)
-        rough = _mean(np.square(near - np.where(up, high[:, None], low[:, None])), up | down)
-        thin = np.minimum(self.alike, THIN * (highest - lowest))
+        low, high = _weighted_mean(near, down), _weighted_mean(near, up)
+        side_variance = _weighted_mean(np.square(near - np.where(up, high[:, None], low[:, None])), up | down)
+        thin = np.minimum(self.similar, chosen.max_face_spread * (highest - lowest))
         flat = (near <= lowest + thin) | (near >= highest - thin) | ~(up | down)
-        faces = flat.all(axis=1) & (up.sum(axis=1) >= FACE) & (down.sum(axis=1) >= FACE)
-        lies = (depth[rows, columns] - low) / (high - low)
-        odds = (up @ TELLING - down @ TELLING) / (1 + ROUGH * np.sqrt(rough) / (high - low)) + OWN * (lies - 0.5)
-        return Amid(rows * depth.shape[1] + columns, low, high, rough, faces, lies, expit(odds))
+        large = (up.sum(axis=1) >= chosen.min_face_px) & (down.sum(axis=1) >= chosen.min_face_px)
+        position = (depth[rows, columns] - low) / (high - low)
+        side_odds = load_fitted("flying_pixels").arrays["side_log_odds"]
+        roughness = 1 + chosen.roughness_damping * np.sqrt(side_variance) / (high - low)
+        odds = (up @ side_odds - down @ side_odds) / roughness + chosen.own_depth_weight * (position - 0.5)
+        index = rows * depth.shape[1] + columns
+        return Candidates(index, low, high, side_variance, flat.all(axis=1) & large, position, expit(odds))
 
 
-def _range(values: DepthMap, reach: int) -> tuple[DepthMap, DepthMap]:
-    """The least and the largest value known so near to each pixel; infinite where none is."""
-    unknown = np.isnan(values)
-    lowest, highest = np.where(unknown, np.inf, values), np.where(unknown, -np.inf, values)
-    for axis in (0, 1):
-        lowest, highest = (
-            _of_all(lowest, reach, axis, np.minimum, np.inf),
-            _of_all(highest, reach, axis, np.maximum, -np.inf),
-        )
-    return lowest, highest
-
-
-def _of_all(values: DepthMap, reach: int, axis: int, of_two: np.ufunc, beyond: float) -> DepthMap:
-    """What is left of all values so near along an axis."""
-    framed = np.pad(values, [(reach, reach) if side == axis else (0, 0) for side in (0, 1)], constant_values=beyond)
-    size = values.shape[axis]
-    shifted = (
-        framed[start : start + size] if axis == 0 else framed[:, start : start + size] for start in range(2 * reach + 1)
-    )
-    return reduce(of_two, shifted)
-
-
-def _neighbours(
-    values: DepthMap, rows: NDArray[np.intp], columns: NDArray[np.intp], places: NDArray[np.intp]
-) -> DepthMap:
-    """What lies at some places relative to each pixel; NaN beyond the border."""
-    framed = np.pad(values, REACH, constant_values=np.nan)
-    width = framed.shape[1]
-    return framed.ravel()[((rows + REACH) * width + columns + REACH)[:, None] + places @ [width, 1]]
-
-
-def _mean(near: DepthMap, side: NDArray[np.bool_]) -> Vector:
-    return (near * side) @ CLOSE / (side @ CLOSE)
+def _weighted_mean(near: DepthMap, side: NDArray[np.bool_]) -> Vector:
+    return (near * side) @ NEARNESS / (side @ NEARNESS)

@@ -1,104 +1,275 @@
-"""Filling holes: surfaces through what is known, then codes that trust them a little.
+"""Fill holes: by surfaces through the valid pixels, by codes that start from them, and by a picture of the same view.
 
-A hole gives a patch nothing to hold on to: with many holes its codes are those of very few pixels. The surface that
-bends least is a fair first guess everywhere, and one that is folded often a better one; the codes then sharpen it, with
-the guess counting as a measurement of small weight. How far to follow the folded surface, and then the codes, is
-learned from known pixels that were hidden. Where patches hardly overlap, codes take more time than they are worth.
+A hole gives a patch little to hold on to. The thin plate is a fair first guess everywhere, and the robust plate often a
+better one. The codes then sharpen it, with the guess counting as a measurement of small weight. Held-out pixels decide
+how far to follow the robust plate, and then the codes.
+
+A hole at a depth edge may belong to either side; a picture of the same view often decides. The guided surface is a
+membrane through the valid pixels: neighbours of similar colour pull at each other. It ignores slopes, so where most
+pixels are missing, held-out pixels decide how far to follow it. They also calibrate its variance.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation, find_objects, label
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import cg
 
+from sparsedepth.coding.aggregate import PatchCoder, Window, average_patches
 from sparsedepth.coding.noise import Stationary
-from sparsedepth.restore.aggregate import Coding, vote
-from sparsedepth.restore.scores import CORE, RESOLUTION
-from sparsedepth.restore.surfaces import surfaces
-from sparsedepth.restore.tiling import Window
-from sparsedepth.vocabulary import DepthMap, Floats, Vector
+from sparsedepth.parallel import in_order
+from sparsedepth.restore.noise_model import Simulation
+from sparsedepth.restore.settings import GuideSettings, InpaintingSettings, Settings, VarianceSettings
+from sparsedepth.restore.tiling import centre_and_scale, holes_containing_patch
+from sparsedepth.restore.variance_filled import (
+    ScatteredVariance,
+    clustered_variance,
+    extrapolate_variance,
+    holes_are_clustered,
+)
+from sparsedepth.restore.variance_measured import IsotonicCurve
+from sparsedepth.surfaces import interpolate
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration, Vector
 
-SPARSITY = 1.0
-"""What a unit of code costs, in noise floors."""
-ROUNDS = 24
-GUESS_WEIGHT = 0.02
-"""What a guessed pixel counts for beside a measured one."""
-UNSEEN = 20
-"""Pixels that count for following folds and codes all the way, whatever hidden ones say."""
-MEASURED = 1e-8
-"""The variance that measured pixels have beside the noise floor."""
+STRAIGHT_AND_DIAGONAL = ((0, 1, False), (1, 0, False), (1, 1, True), (1, -1, True))
+"""Rows and columns to the following neighbours of a pixel, and whether they lie across."""
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
-    """Three answers at every unknown pixel."""
+class Fills:
+    """Three values for each missing pixel; valid pixels keep theirs."""
 
-    smooth: Floats
-    folded: Floats
+    plate: Floats
+    robust: Floats
     coded: Floats
-    unknown: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
 
-    def blend(self, trust: Trust) -> Floats:
-        surface = self.smooth + trust.folds * (self.folded - self.smooth)
-        return surface + trust.codes * (self.coded - surface)
+    def blend(self, weights: BlendWeights) -> Floats:
+        surface = self.plate + weights.robust * (self.robust - self.plate)
+        return surface + weights.coded * (self.coded - surface)
 
 
 @dataclass(frozen=True)
-class Trust:
-    """How far to go from the smooth surface to the folded one, and from there to the codes."""
+class BlendWeights:
+    """How far to go from the thin plate to the robust one, and from there to the codes."""
 
-    folds: float
-    codes: float
+    robust: float
+    coded: float
 
-
-def fill(
-    depth: DepthMap,
-    coding: Coding,
-    threads: int,
-    hopeless: NDArray[np.bool_] | None = None,
-    window: Window | None = None,
-) -> Filled:
-    """Fill the unknown pixels of a map of unit deviation; known ones keep their values.
-
-    ``hopeless`` pixels get a coarse guess that nobody will see, so that no time is spent on wide holes.
-    """
-    known = np.isfinite(depth)
-    smooth, folded = surfaces(depth, hopeless)
-    folded = smooth + _heeded(folded - smooth)
-    if known.all() or not known.any() or coding.unit is None or not coding.overlapping:
-        return Filled(smooth, folded, folded, ~known)
-    apart = min(coding.stride + 1, min(coding.dictionary.patch_shape) // 2)
-    rounds = min(ROUNDS, coding.max_rounds)
-    quiet = replace(
-        coding, noise=Stationary(1.0), sparsity=SPARSITY, stride=max(apart, 1), max_rounds=rounds, core=CORE
-    )
-    variance = np.where(known, MEASURED, coding.unit**2 * (1 / GUESS_WEIGHT - 1)).astype(np.float32)
-    wanted = ~known if hopeless is None else ~known & ~hopeless
-    votes = vote(folded.astype(np.float32), quiet, variance, only=wanted, window=window, threads=threads)
-    coded = folded + np.where(known | (votes.count == 0), 0, _heeded(votes.mean - folded))
-    return Filled(smooth, folded, coded, ~known)
+    @classmethod
+    def fit(
+        cls, fills: Fills, truth: Floats, held_out: NDArray[np.bool_], settings: InpaintingSettings
+    ) -> BlendWeights:
+        """Fit the weights to held-out pixels."""
+        plate, robust, coded, true = (values[held_out] for values in (fills.plate, fills.robust, fills.coded, truth))
+        first = blend_weight(robust - plate, true - plate, settings.prior_pixels)
+        surface = plate + first * (robust - plate)
+        return cls(first, blend_weight(coded - surface, true - surface, settings.prior_pixels))
 
 
-def trust(filled: Filled, truth: Floats, hidden: NDArray[np.bool_]) -> Trust:
-    """What serves hidden pixels best."""
-    smooth, folded, coded, true = (values[hidden] for values in (filled.smooth, filled.folded, filled.coded, truth))
-    folds = _how_far(folded - smooth, true - smooth)
-    surface = smooth + folds * (folded - smooth)
-    return Trust(folds, _how_far(coded - surface, true - surface))
-
-
-def _how_far(step: Vector, wanted: Vector) -> float:
-    """To go along a step, by least squares, as if some more pixels had wanted all of it."""
+def blend_weight(step: Vector, wanted: Vector, prior_pixels: float = 0.0) -> float:
+    """Return the least-squares step length in [0, 1], shrunk towards 1 by pseudo-observations."""
     energy = float(step @ step)
     if energy == 0:
         return 1.0
-    unseen = UNSEEN * energy / len(step)
-    return float(np.clip((step @ wanted + unseen) / (energy + unseen), 0, 1))
+    prior = prior_pixels * energy / len(step)
+    return float(np.clip((step @ wanted + prior) / (energy + prior), 0, 1))
 
 
-def _heeded(step: Floats) -> Floats:
-    """A step without what is too small to mean anything: where all is level it stays level."""
+def fill_holes(
+    depth: DepthMap,
+    coder: PatchCoder,
+    settings: Settings,
+    threads: int,
+    skip: NDArray[np.bool_] | None = None,
+    window: Window | None = None,
+) -> Fills:
+    """Fill the missing pixels of a map of unit standard deviation.
+
+    Pixels to ``skip`` get a coarse guess. Where patches hardly overlap, codes are left out: they gain nothing.
+    """
+    valid, chosen = np.isfinite(depth), settings.inpainting
+    floor = settings.scores.difference_floor
+    plate, robust = interpolate(depth, skip, settings.surfaces)
+    robust = plate + _shrink_small(robust - plate, floor)
+    if valid.all() or not valid.any() or coder.unit is None or not coder.overlapping:
+        return Fills(plate, robust, robust, ~valid)
+    stride = min(coder.stride + 1, min(coder.dictionary.patch_shape) // 2)
+    quiet = replace(
+        coder,
+        noise=Stationary(1.0),
+        sparsity=chosen.sparsity,
+        stride=max(stride, 1),
+        max_rounds=min(chosen.rounds, coder.max_rounds),
+        core=settings.scores.core_weight,
+    )
+    guess_variance = coder.unit**2 * (1 / chosen.guess_weight - 1)
+    variance = np.where(valid, chosen.measured_variance, guess_variance).astype(np.float32)
+    wanted = ~valid if skip is None else ~valid & ~skip
+    average = average_patches(robust.astype(np.float32), quiet, variance, only=wanted, window=window, threads=threads)
+    change = _shrink_small(average.mean - robust, floor)
+    return Fills(plate, robust, robust + np.where(valid | (average.weight == 0), 0, change), ~valid)
+
+
+def _shrink_small(step: Floats, floor: float) -> Floats:
+    """Shrink steps below the floor to zero, so that level areas stay level."""
     squared = np.square(step)
-    return step * squared / (squared + RESOLUTION**2)
+    return step * squared / (squared + floor**2)
+
+
+@dataclass(frozen=True, eq=False)
+class InpaintingCalibration:
+    """How the holes of a map are filled, and how far that errs, from held-out pixels."""
+
+    weights: BlendWeights
+    variance: Callable[[Floats, NDArray[np.bool_]], Floats]
+    """(filled map, missing pixels) -> squared error of the missing pixels."""
+
+    @classmethod
+    def fit(
+        cls, value: Floats, simulation: Simulation, coder: PatchCoder, settings: Settings, threads: int
+    ) -> InpaintingCalibration:
+        """Hold out valid pixels of parts of a corrected map, and fill them."""
+        truth = simulation.sample(value)
+        held_out = simulation.held_out & np.isfinite(truth)
+        shown = np.where(held_out, np.nan, truth)
+        parts = in_order(lambda part: fill_holes(part, coder, settings, 1), shown, threads)
+        fills = Fills(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
+        weights = BlendWeights.fit(fills, truth, held_out, settings.inpainting)
+        holes, chosen = np.isnan(value), settings.variance_filled
+        if holes_are_clustered(holes, holes_containing_patch(holes, coder.dictionary.patch_shape), chosen):
+            return cls(weights, partial(clustered_variance, settings=chosen))
+        filled = fills.blend(weights)
+        squared = np.square(filled - truth)
+        return cls(weights, ScatteredVariance.fit(filled, fills.missing, held_out, squared, chosen))
+
+
+def fill_large_holes(result: Restoration, settings: Settings) -> None:
+    """Fill every refused pixel of a restored map by the robust plate, in place; the variance grows inwards."""
+    refused = np.asarray(result.origin == Origin.REFUSED)
+    if not refused.any() or refused.all():
+        return
+    margin, chosen = settings.inpainting.large_hole_margin_px, settings.variance_filled
+    thinning = max(1, result.depth.size // settings.inpainting.statistics_pixels)
+    centre, scale = centre_and_scale(result.depth[np.isfinite(result.depth)][::thinning].astype(np.float64))
+    holes: Any = label(refused, np.ones((3, 3)))[0]  # pyright: ignore[reportIndexIssue]
+    for number, place in enumerate(find_objects(holes), start=1):
+        wider = tuple(slice(max(side.start - margin, 0), side.stop + margin) for side in place)
+        mine, origin = holes[wider] == number, result.origin[wider]
+        filled = origin == Origin.FILLED
+        missing = filled | (origin == Origin.REFUSED)
+        depth = (result.depth[wider].astype(np.float64) - centre) / scale
+        surface = interpolate(depth, settings=settings.surfaces).robust
+        result.depth[wider][mine] = surface[mine] * scale + centre
+        variance = result.variance[wider]
+        known = np.where(filled, variance, 0) / scale**2
+        variance[mine] = (extrapolate_variance(surface, missing, known, chosen) * scale**2)[mine]
+        origin[mine] = Origin.FILLED
+
+
+def as_guide(picture: Any, shape: tuple[int, ...]) -> Floats:
+    """Convert a grey or colour picture of the map's size to (height, width, channels) of 0..255."""
+    array = np.asarray(picture)
+    if array.ndim not in (2, 3) or array.shape[:2] != tuple(shape) or array.dtype.kind not in "fiu":
+        raise InputError(
+            f"the guide is {array.dtype} of shape {array.shape} but the map is {shape[0]} x {shape[1]}; give a grey or "
+            "colour picture of the same view and size"
+        )
+    values = array.reshape(*shape, -1).astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError("the guide holds NaN or infinities; every pixel of a picture must have a colour")
+    white = 255.0 if array.dtype == np.uint8 else float(np.abs(values).max())
+    return values * (255 / white if white > 0 else 1)
+
+
+def guided_inpaint(
+    result: Restoration,
+    guide: Floats,
+    fill_plain: Callable[[DepthMap], Restoration],
+    settings: GuideSettings,
+    curve: VarianceSettings,
+) -> None:
+    """Fill the holes of a restored map again, in place, by a picture; refused pixels stay refused.
+
+    ``fill_plain`` fills a map without a picture.
+    """
+    holes, refused = result.origin == Origin.FILLED, result.origin == Origin.REFUSED
+    valid = ~holes & ~refused
+    if not holes.any() or not valid.any():
+        return
+    affinity, many = colour_affinity(guide, settings), bool(holes.mean() > settings.many_holes_fraction)
+    held_out = valid & _hold_out(holes, many, settings)
+    shown = np.where(valid & ~held_out, result.depth, np.nan)
+    plain = fill_plain(shown)
+    held_out &= plain.origin == Origin.FILLED
+    theirs = membrane(shown, affinity, plain.depth, settings)
+    ours = membrane(np.where(valid, result.depth, np.nan), affinity, result.depth, settings)
+    step, wanted = (theirs - plain.depth)[held_out], (result.depth - plain.depth)[held_out]
+    weight = blend_weight(step, wanted) if many else 1.0
+    variance = _disagreement(ours, result)
+    if held_out.any():
+        error = np.square(plain.depth + weight * (theirs - plain.depth) - result.depth)[held_out]
+        calibrated = IsotonicCurve.fit(_disagreement(theirs, plain)[held_out], error, curve)(variance)
+        variance = np.maximum(calibrated, settings.min_variance_ratio * error.mean())
+    result.variance[holes] = np.maximum(variance, np.finfo(np.float32).tiny)[holes]
+    result.depth[holes] += (weight * (ours - result.depth))[holes]
+
+
+def _disagreement(guided: Floats, plain: Restoration) -> Floats:
+    """Return the variance without a picture plus the squared difference of the two fills."""
+    return np.where(np.isfinite(plain.variance), plain.variance, 0) + np.square(guided - plain.depth)
+
+
+def _hold_out(holes: NDArray[np.bool_], many: bool, settings: GuideSettings) -> NDArray[np.bool_]:
+    """Choose pixels around the holes and under the holes turned about the centre; at random if holes are many."""
+    if many:
+        return np.random.default_rng(0).random(holes.shape) < settings.held_out_fraction
+    ring = np.asarray(binary_dilation(holes, np.ones((3, 3)), iterations=settings.held_out_ring_px), bool)
+    return ring | holes[::-1, ::-1]
+
+
+def colour_affinity(guide: Floats, settings: GuideSettings) -> csr_matrix:
+    """Return the weight of each pixel's neighbours by their colours: a symmetric matrix, one row a pixel."""
+    height, width = guide.shape[:2]
+    index = np.arange(height * width).reshape(height, width)
+    ends, weights = [], []
+    for down, right, diagonal in STRAIGHT_AND_DIAGONAL:
+        first = (slice(0, height - down), slice(max(-right, 0), width - max(right, 0)))
+        second = (slice(down, height), slice(max(right, 0), width - max(-right, 0)))
+        difference = np.sqrt(np.square(guide[first] - guide[second]).sum(axis=2))
+        ends.append((index[first].ravel(), index[second].ravel()))
+        factor = settings.diagonal_weight if diagonal else 1.0
+        weights.append((factor * (np.exp(-difference / settings.colour_scale) + settings.min_affinity)).ravel())
+    one, other = (np.concatenate(part) for part in zip(*ends, strict=True))
+    weight = np.concatenate(weights)
+    both = (np.concatenate([weight, weight]), (np.concatenate([one, other]), np.concatenate([other, one])))
+    return csr_matrix(both, shape=(index.size, index.size))
+
+
+def membrane(depth: DepthMap, affinity: csr_matrix, start: DepthMap, settings: GuideSettings) -> Floats:
+    """Minimise the weighted squared differences of neighbours; valid pixels keep their values.
+
+    Where the start is missing too, it begins at the mean.
+    """
+    flat = np.asarray(depth, np.float64).ravel()
+    missing, valid = np.flatnonzero(np.isnan(flat)), np.flatnonzero(~np.isnan(flat))
+    if not len(missing) or not len(valid):
+        return np.asarray(depth, np.float64).copy()
+    level = float(flat[valid].mean())
+    rows = affinity[missing]
+    degree = np.asarray(rows.sum(axis=1)).ravel()
+    inner = diags(degree) - rows[:, missing]
+    first = np.nan_to_num(np.asarray(start, np.float64).ravel()[missing] - level)
+    target = rows[:, valid] @ (flat[valid] - level)
+    limits = {"rtol": settings.cg_tolerance, "maxiter": settings.cg_iterations}
+    found, _ = cg(inner, target, x0=first, M=diags(1 / degree), **limits)
+    filled = flat.copy()
+    filled[missing] = found + level
+    return filled.reshape(depth.shape)

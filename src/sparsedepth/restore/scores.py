@@ -1,6 +1,8 @@
-"""What the codes and the neighbours say of each pixel, and how much it looks like noise.
+"""Score each pixel of a map by how much it looks like an outlier.
 
-Noise pulls the codes aside, so suspects are looked at twice: the second time, the map is coded as it is believed.
+The score is the product of two distances: from the value that the codes predict, relative to how far the patches
+disagree, and from the nearest neighbours in depth. Outliers bias the codes, so suspects are scored twice: the second
+time after their values have been corrected.
 """
 
 from __future__ import annotations
@@ -10,148 +12,160 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter
 
-from sparsedepth.restore.aggregate import Coding, vote
-from sparsedepth.restore.tiling import Part
+from sparsedepth.coding.aggregate import PatchCoder, average_patches
+from sparsedepth.neighbourhood import box_mean
+from sparsedepth.restore.settings import ScoreSettings
+from sparsedepth.restore.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats
 
-RESOLUTION = 0.01
-"""The deviation below which a difference between pixels means nothing."""
-DOUBT = 8.0
-"""How much the disagreement of the patches counts in the score."""
-REACH = 2
-"""How far away neighbours are looked for, in pixels."""
-SURROUNDINGS = (-3, -1, 1, 3)
-"""The rows and columns about a pixel in which texture is measured: more are slower and tell no more."""
-RIM = 0.7
-"""The share of the square of nine about a pixel that is known, below which the pixel is on a rim."""
-SUSPECT = 1.0
-"""The score beyond which a pixel is looked at again."""
-AGAIN, ROUNDS_AGAIN, CORE = 1.1, 16, 0.4
-"""How suspects are coded again: what a unit of code costs in noise floors, iterations, and the core of a patch."""
+NEIGHBOUR_RADIUS_PX = 2
+"""Radius of the window in which neighbours of similar depth are searched."""
+RESIDUAL_OFFSETS_PX = (-3, -1, 1, 3)
+"""Rows and columns around a pixel whose residuals give its local residual: a grid of sixteen."""
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """What the codes and the neighbours say of each pixel."""
+class PixelScores:
+    """What the codes and the neighbours say about each pixel, in map standard deviations."""
 
     value: Floats
-    """The average of the patches."""
-    spread: Floats
-    """Their variance."""
+    """Mean of the patches."""
+    patch_variance: Floats
+    """Variance of the patches around it."""
     residual: Floats
-    """Measured less value; 0 where unknown."""
+    """Measured minus value; 0 where missing."""
     score: Floats
-    """How much the pixel looks like noise; 0 where unknown."""
-    texture: Floats
-    """How large residuals usually are about the pixel."""
-    count: Floats
-    """The votes; 0 = no patch knows anything."""
-    rim: NDArray[np.bool_]
-    """Whether a third or more of the square about the pixel is a hole, or beyond the border of the map."""
+    """How much the pixel looks like an outlier; 0 where missing."""
+    local_residual: Floats
+    """Median absolute residual around the pixel."""
+    weight: Floats
+    """Weight of the patches; 0 where no patch has a valid pixel."""
+    near_border: NDArray[np.bool_]
+    """Whether a third or more of the 3x3 window is missing or beyond the border."""
 
-    def at(self, where: NDArray[np.bool_ | np.intp]) -> Evidence:
-        """What is said of some pixels: those of a mask, or of numbers."""
+    def at(self, where: NDArray[np.bool_ | np.intp]) -> PixelScores:
+        """Select pixels by a mask or by flat indices."""
         numbers = np.flatnonzero(where) if where.dtype == bool else where
-        return Evidence(*(getattr(self, part.name).ravel()[numbers] for part in fields(self)))
+        return PixelScores(*(getattr(self, part.name).ravel()[numbers] for part in fields(self)))
 
 
-def gather(part: Part, coding: Coding, quantum: float, threads: int) -> Evidence:
-    """Code a map, or what a window shows of it, or a stack of maps, and score its pixels."""
-    votes = vote(part.depth, coding, part.variance, window=part.window, threads=threads)
-    residual = np.nan_to_num(part.depth - votes.mean)
-    texture = middle_of_surroundings(np.abs(residual).astype(np.float32))
-    score = _score(part, quantum, residual, votes.spread)
-    about = uniform_filter(np.isfinite(part.depth).astype(np.float32), 3, mode="constant", axes=(-2, -1))
-    return Evidence(votes.mean, votes.spread, residual, score, texture, votes.count, about < RIM)
+def score_pixels(tile: Tile, coder: PatchCoder, step: float, settings: ScoreSettings, threads: int) -> PixelScores:
+    """Code a tile, or a stack of maps, whose values are multiples of ``step``, and score its pixels."""
+    average = average_patches(tile.depth, coder, tile.variance, window=tile.window, threads=threads)
+    residual = np.nan_to_num(tile.depth - average.mean)
+    local_residual = local_median(np.abs(residual).astype(np.float32))
+    score = _score(tile, step, residual, average.variance, settings)
+    valid_fraction = box_mean(tile.valid.astype(np.float32), 3, mode="constant")
+    near_border = valid_fraction < settings.border_valid_fraction
+    return PixelScores(average.mean, average.variance, residual, score, local_residual, average.weight, near_border)
 
 
-def middle_of_surroundings(sizes: Floats) -> Floats:
-    """The median of the sixteen `SURROUNDINGS` of each pixel, the higher one; maps are mirrored at their borders.
-
-    Whole maps are sorted, by exchanges of two at a time: six times as fast as a filter that sorts at each pixel.
-    """
-    reach = max(SURROUNDINGS)
-    rows, columns = sizes.shape[-2:]
-    framed = np.pad(sizes, [(0, 0)] * (sizes.ndim - 2) + [(reach, reach)] * 2, mode="symmetric")
-    four = _exchanged([framed[..., reach + at : reach + at + rows, :] for at in SURROUNDINGS], _exchanges(4, 1))
-    sixteen = [each[..., reach + at : reach + at + columns] for at in SURROUNDINGS for each in four]
-    return _exchanged(sixteen, _exchanges(16, 4))[8]
-
-
-def _exchanged(maps: list[Floats], pairs: Iterable[tuple[int, int]]) -> list[Floats]:
-    for low, high in pairs:
-        maps[low], maps[high] = np.minimum(maps[low], maps[high]), np.maximum(maps[low], maps[high])
-    return maps
-
-
-def _exchanges(n: int, begin: int) -> Iterator[tuple[int, int]]:
-    """Batcher's odd-even merges that sort n numbers whose runs of ``begin`` are sorted; both are powers of two."""
-    run = begin
-    while run < n:
-        apart = run
-        while apart:
-            for low in range(apart % run, n - apart):
-                if (low - apart % run) // apart % 2 == 0 and low // (2 * run) == (low + apart) // (2 * run):
-                    yield low, low + apart
-            apart //= 2
-        run *= 2
+def rescore_suspects(
+    tile: Tile,
+    scores: PixelScores,
+    corrected: Floats,
+    coder: PatchCoder,
+    step: float,
+    settings: ScoreSettings,
+    threads: int,
+) -> PixelScores:
+    """Score suspects again by the codes of the corrected map."""
+    suspect = tile.valid & (scores.score > settings.rescore_above)
+    if not coder.overlapping or not suspect.any():
+        return scores
+    again = replace(
+        coder, sparsity=settings.rescore_sparsity, max_rounds=settings.rescore_rounds, core=settings.core_weight
+    )
+    average = average_patches(
+        corrected.astype(np.float32), again, tile.variance, only=suspect, window=tile.window, threads=threads
+    )
+    enough = suspect & (2 * average.weight > scores.weight)
+    value = np.where(enough, average.mean, scores.value)
+    patch_variance = np.where(enough, average.variance, scores.patch_variance)
+    residual = np.nan_to_num(tile.depth - value)
+    score = _score(tile, step, residual, patch_variance, settings)
+    return replace(scores, value=value, patch_variance=patch_variance, residual=residual, score=score)
 
 
-def look_again(
-    part: Part, evidence: Evidence, believed: Floats, coding: Coding, quantum: float, threads: int
-) -> Evidence:
-    """What the codes of the map as it is ``believed`` say of the suspects."""
-    suspect = np.isfinite(part.depth) & (evidence.score > SUSPECT)
-    if not coding.overlapping or not suspect.any():
-        return evidence
-    again = replace(coding, sparsity=AGAIN, max_rounds=ROUNDS_AGAIN, core=CORE)
-    shown = believed.astype(np.float32)
-    votes = vote(shown, again, part.variance, only=suspect, window=part.window, threads=threads)
-    enough = suspect & (2 * votes.count > evidence.count)
-    value, spread = np.where(enough, votes.mean, evidence.value), np.where(enough, votes.spread, evidence.spread)
-    residual = np.nan_to_num(part.depth - value)
-    score = _score(part, quantum, residual, spread)
-    return replace(evidence, value=value, spread=spread, residual=residual, score=score)
+def _score(tile: Tile, step: float, residual: Floats, patch_variance: Floats, settings: ScoreSettings) -> Floats:
+    floor = np.square(difference_floor(tile, step, settings))
+    deviation = np.sqrt(floor + settings.patch_variance_weight * patch_variance)
+    return np.abs(residual) / deviation * nearest_depth_distance(tile.depth) / np.sqrt(floor)
 
 
-def _score(part: Part, quantum: float, residual: Floats, spread: Floats) -> Floats:
-    least = np.square(resolution(part, quantum))
-    return np.abs(residual) / np.sqrt(least + DOUBT * spread) * loneliness(part.depth) / np.sqrt(least)
+def difference_floor(tile: Tile, step: float, settings: ScoreSettings) -> Floats:
+    """Return the standard deviation, for each pixel, below which a difference is not significant."""
+    sensor = 0 if tile.variance is None else np.where(tile.valid, tile.variance, 1)
+    return np.sqrt(settings.difference_floor**2 + (settings.step_weight * step) ** 2 + sensor)
 
 
-def resolution(part: Part, quantum: float) -> Floats:
-    """The deviation of each pixel below which a difference means nothing."""
-    given = 0 if part.variance is None else np.where(np.isfinite(part.depth), part.variance, 1)
-    return np.sqrt(RESOLUTION**2 + (0.3 * quantum) ** 2 + given)
-
-
-def loneliness(depth: DepthMap) -> Floats:
-    """The mean distance of each pixel to the two nearest, in depth, of its neighbours; 0 where unknown."""
+def nearest_depth_distance(depth: DepthMap) -> Floats:
+    """Average the distances of each pixel to the two nearest, in depth, of its neighbours; 0 where missing."""
+    radius = NEIGHBOUR_RADIUS_PX
     rows, columns = depth.shape[-2:]
-    framed = np.full((*depth.shape[:-2], rows + 2 * REACH, columns + 2 * REACH), np.inf, depth.dtype)
-    framed[..., REACH:-REACH, REACH:-REACH] = depth
-    framed[np.isnan(framed)] = np.inf
+    padded = np.full((*depth.shape[:-2], rows + 2 * radius, columns + 2 * radius), np.inf, depth.dtype)
+    padded[..., radius:-radius, radius:-radius] = depth
+    padded[np.isnan(padded)] = np.inf
     first, second = np.full_like(depth, np.inf), np.full_like(depth, np.inf)
-    apart, larger = np.empty_like(depth), np.empty_like(depth)
-    for down in range(2 * REACH + 1):
-        for right in range(2 * REACH + 1):
-            if (down, right) != (REACH, REACH):
-                np.subtract(framed[..., down : down + rows, right : right + columns], depth, out=apart)
-                np.abs(apart, out=apart)
-                np.maximum(first, apart, out=larger)
+    distance, larger = np.empty_like(depth), np.empty_like(depth)
+    for down in range(2 * radius + 1):
+        for right in range(2 * radius + 1):
+            if (down, right) != (radius, radius):
+                np.subtract(padded[..., down : down + rows, right : right + columns], depth, out=distance)
+                np.abs(distance, out=distance)
+                np.maximum(first, distance, out=larger)
                 np.minimum(second, larger, out=second)
-                np.minimum(first, apart, out=first)
+                np.minimum(first, distance, out=first)
     second = np.where(np.isfinite(second), second, first)
     return np.where(np.isfinite(first), (first + second) / 2, 0)
 
 
-def quantum_of(depth: DepthMap) -> float:
-    """The step between the levels of a quantised map: a low percentile of its differences; 0 = it is not quantised."""
+def quantization_step(depth: DepthMap, settings: ScoreSettings) -> float:
+    """Estimate the step between the levels of a quantised map: a low percentile of its differences; 0 = continuous."""
     steps = np.abs(np.concatenate([np.diff(depth, axis=axis).ravel() for axis in (0, 1)]))
     steps = steps[np.isfinite(steps)]
-    level = steps <= 1e-6
-    if not len(steps) or level.mean() < 0.2 or level.all():
+    equal = steps <= settings.equal_difference
+    if not len(steps) or equal.mean() < settings.min_equal_fraction or equal.all():
         return 0.0
-    return float(np.percentile(steps[~level], 20))
+    return float(np.percentile(steps[~equal], settings.step_percentile))
+
+
+def median_step(depth: DepthMap) -> float:
+    """Return the median difference between adjacent pixels; 0 where there are none."""
+    steps = np.abs(np.concatenate([np.diff(depth, axis=axis).ravel() for axis in (0, 1)]))
+    steps = steps[np.isfinite(steps)]
+    return float(np.median(steps)) if len(steps) else 0.0
+
+
+def local_median(values: Floats) -> Floats:
+    """Compute the higher median of the sixteen `RESIDUAL_OFFSETS_PX` of each pixel; maps are mirrored at borders.
+
+    A sorting network over whole maps: six times as fast as a filter that sorts at each pixel.
+    """
+    reach = max(RESIDUAL_OFFSETS_PX)
+    rows, columns = values.shape[-2:]
+    padded = np.pad(values, [(0, 0)] * (values.ndim - 2) + [(reach, reach)] * 2, mode="symmetric")
+    along = [padded[..., reach + at : reach + at + rows, :] for at in RESIDUAL_OFFSETS_PX]
+    four = _sort_by(along, _batcher_network(4, 1))
+    sixteen = [each[..., reach + at : reach + at + columns] for at in RESIDUAL_OFFSETS_PX for each in four]
+    return _sort_by(sixteen, _batcher_network(16, 4))[8]
+
+
+def _sort_by(maps: list[Floats], exchanges: Iterable[tuple[int, int]]) -> list[Floats]:
+    for low, high in exchanges:
+        maps[low], maps[high] = np.minimum(maps[low], maps[high]), np.maximum(maps[low], maps[high])
+    return maps
+
+
+def _batcher_network(n: int, sorted_run: int) -> Iterator[tuple[int, int]]:
+    """Yield Batcher's odd-even merge exchanges for n numbers whose runs are sorted; both are powers of two."""
+    run = sorted_run
+    while run < n:
+        gap = run
+        while gap:
+            for low in range(gap % run, n - gap):
+                if (low - gap % run) // gap % 2 == 0 and low // (2 * run) == (low + gap) // (2 * run):
+                    yield low, low + gap
+            gap //= 2
+        run *= 2

@@ -1,254 +1,259 @@
-"""What comes in, as the methods want it: float maps of unit deviation around zero, NaN = unknown; and the way back.
+"""Bring a map into the form that the methods work on, tile by tile, and its results back.
 
-A map is looked at through windows. One of moderate size has a single window; a huge one, which may lie in a file, has
-tiles with a margin, and whatever holds for the whole map is learned from a sample of it.
+Methods see float maps in units of the map's standard deviation, centred at its median; NaN is missing. A map of
+moderate size is one tile. A larger one, which may lie in a file, has tiles with a margin, and methods are fitted on a
+sample of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter, minimum_filter
 
+from sparsedepth.coding.aggregate import Window
 from sparsedepth.parallel import in_threads
-from sparsedepth.patches import corners
+from sparsedepth.restore.settings import TilingSettings
 from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
 
-MOST_PIXELS = 2**21
-"""A map of more is worked on in tiles."""
-ENOUGH = 2**21
-"""Pixels that tell the median and the deviation of a map; more than these are thinned out."""
-TILE = 768
-"""The side of a tile, without its margin."""
-MARGIN = 3
-"""Patches beyond a tile that its pixels may depend on."""
-SAMPLES, SAMPLE = 3, 384
-"""A huge map is sampled by so many windows a side, each of this side, spread evenly over it."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """A rectangle of a map, and the part of it that is wanted: the rest is margin."""
-
-    rows: slice
-    columns: slice
-    inside: tuple[slice, slice]
-    """Relative to the window."""
-    whole: tuple[int, int]
-    """The shape of the map."""
-
-    @classmethod
-    def on_all(cls, shape: tuple[int, int]) -> Window:
-        rows, columns = slice(0, shape[0]), slice(0, shape[1])
-        return cls(rows, columns, (rows, columns), shape)
-
-    @property
-    def target(self) -> tuple[slice, slice]:
-        """The wanted part, relative to the map."""
-        down, right = self.inside
-        return (
-            slice(self.rows.start + down.start, self.rows.start + down.stop),
-            slice(self.columns.start + right.start, self.columns.start + right.stop),
-        )
-
-    def corners(self, patch_shape: tuple[int, int], stride: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Where the map's patches begin that lie within the window, relative to it."""
-        rows, columns = (
-            starts[(starts >= side.start) & (starts + patch <= side.stop)] - side.start
-            for side, patch, starts in (
-                (side, patch, corners(size, patch, stride))
-                for side, patch, size in zip((self.rows, self.columns), patch_shape, self.whole, strict=True)
-            )
-        )
-        return rows, columns
+InvalidCodes = float | Sequence[float] | None
+"""Values that mark missing pixels; None: 0 in integer maps and nothing in float maps."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """What a window shows, or a stack of windows, in units in which the map has median 0 and deviation 1."""
+class Tile:
+    """A window of a map, or a stack of windows, in units in which the map has median 0 and standard deviation 1."""
 
     depth: DepthMap
     variance: DepthMap | None
+    """Variance that a sensor gives for each pixel, if any."""
     window: Window
 
     @classmethod
-    def of_all(cls, depth: DepthMap, variance: DepthMap | None) -> Part:
-        return cls(depth, variance, Window.on_all((depth.shape[-2], depth.shape[-1])))
+    def full(cls, depth: DepthMap, variance: DepthMap | None = None) -> Tile:
+        """Make a tile of a whole map, or a stack of whole maps."""
+        return cls(depth, variance, Window.full((depth.shape[-2], depth.shape[-1])))
 
-    def without(self, where: NDArray[np.bool_]) -> Part:
-        """The same with some pixels unknown."""
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.depth)
+
+    def masked(self, where: NDArray[np.bool_]) -> Tile:
+        """Return the tile with some pixels missing."""
         if not where.any():
             return self
         variance = None if self.variance is None else np.where(where, np.inf, self.variance).astype(np.float32)
         return replace(self, depth=np.where(where, np.nan, self.depth).astype(self.depth.dtype), variance=variance)
 
 
-RestorePart = Callable[[Part, int], tuple[Floats, Floats, NDArray[np.integer[Any]]]]
-"""Restores what a window shows with so many threads: depth, variance and origin, in units of the part."""
+RestoreTile = Callable[[Tile, int], tuple[Floats, Floats, NDArray[np.integer[Any]]]]
+"""(tile, threads) -> depth, variance and origin of its pixels, in units of the tile."""
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
-    """A map as it was given, and the unit in which its known pixels have median 0 and deviation 1."""
+class TiledMap:
+    """A map as it was given, with its median and standard deviation."""
 
     source: Any
-    given: Any
-    """A sensor's variance, or None."""
-    codes: Any
+    sensor_variance: Any
+    invalid: InvalidCodes
     dtype: np.dtype[Any]
-    reference: float
-    spread: float
+    centre: float
+    scale: float
     patch_shape: tuple[int, int]
+    settings: TilingSettings
+    decoded: tuple[Floats, Floats | None] | None
+    """Depth and variance as float64 where the map is a single tile; a larger map is decoded tile by tile."""
 
     @classmethod
-    def of(
-        cls, depth: Any, variance: Any, patch_shape: tuple[int, int], invalid: float | Sequence[float] | None
-    ) -> Work:
+    def from_array(
+        cls, depth: Any, variance: Any, patch_shape: tuple[int, int], invalid: InvalidCodes, settings: TilingSettings
+    ) -> TiledMap:
+        """Check a map and the variance of its pixels, and measure its centre and scale."""
         depth = as_array("the map", depth)
-        dtype = _checked_type(depth)
+        dtype = _result_type(depth)
         given = None if variance is None else _checked_variance(variance, depth.shape)
-        thinning = -(-depth.size // ENOUGH)
-        seen: list[Floats] = []
-        for rows in _row_blocks(depth.shape):
-            values = real_map(depth[rows], invalid)[0]
-            known = np.isfinite(values)
-            if given is not None:
-                known &= np.isfinite(_sensor_variance(given[rows]))
-            seen.append(values[known][::thinning].copy())  # a view would keep the whole block
-        known_values = np.concatenate(seen)
-        reference = float(np.median(known_values)) if len(known_values) else 0.0
-        spread = float(np.std(known_values - reference)) if len(known_values) else 0.0
-        return cls(depth, given, invalid, dtype, reference, spread if spread > 0 else 1.0, patch_shape)
+        thinning = -(-depth.size // settings.statistics_pixels)
+        samples: list[Floats] = []
+        decoded = None
+        for rows in _row_blocks(depth.shape, settings.statistics_pixels):
+            decoded = _decode(depth[rows], None if given is None else given[rows], invalid)
+            samples.append(decoded[0][np.isfinite(decoded[0])][::thinning].copy())  # a view would keep the whole block
+        centre, scale = centre_and_scale(np.concatenate(samples))
+        single = decoded if depth.size <= settings.max_untiled_pixels and len(samples) == 1 else None
+        return cls(depth, given, invalid, dtype, centre, scale, patch_shape, settings, single)
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.source.shape
 
-    @property
-    def huge(self) -> bool:
-        return self.source.size > MOST_PIXELS
+    @cached_property
+    def sample(self) -> Tile:
+        """The tile that methods are fitted on: the whole map, or windows spread evenly over it, put together."""
+        if not self._is_tiled:
+            return self._read(next(self._windows()))
+        down, right = (
+            [slice(start, start + min(self.settings.sample_px, side)) for start in self._spread_evenly(side)]
+            for side in self.shape
+        )
+        tiles = [[self._read(Window(r, c, (r, c), self.shape)) for c in right] for r in down]
+        depth = np.vstack([np.hstack([tile.depth for tile in row]) for row in tiles])
+        given = [[tile.variance for tile in row if tile.variance is not None] for row in tiles]
+        variance = None if self.sensor_variance is None else np.vstack([np.hstack(row) for row in given])
+        return Tile.full(depth, variance)
 
-    def windows(self) -> Iterator[Window]:
-        """What covers the map: one window, or tiles with a margin."""
+    def run(self, restore: RestoreTile, out: Restoration | None, threads: int) -> Restoration:
+        """Restore the map tile by tile, into ``out`` if it is given."""
+        out = self._allocate() if out is None else self._checked(out)
+        if not self._is_tiled:
+            self._write(out, self.sample.window, *restore(self.sample, threads))
+            return out
+
+        def run_tile(window: Window) -> None:
+            self._write(out, window, *restore(self._read(window), 1))
+
+        in_threads(run_tile, self._windows(), threads)
+        return out
+
+    @property
+    def _is_tiled(self) -> bool:
+        return self.source.size > self.settings.max_untiled_pixels
+
+    def _windows(self) -> Iterator[Window]:
+        """Yield the windows that cover the map: a single one, or tiles with a margin."""
         height, width = (max(side, patch) for side, patch in zip(self.shape, self.patch_shape, strict=True))
-        if not self.huge:
-            yield Window.on_all((height, width))
+        if not self._is_tiled:
+            yield Window.full((height, width))
             return
-        down, right = (MARGIN * patch for patch in self.patch_shape)
-        for top in range(0, height, TILE):
-            for left in range(0, width, TILE):
-                rows = slice(max(top - down, 0), min(top + TILE + down, height))
-                columns = slice(max(left - right, 0), min(left + TILE + right, width))
+        side = self.settings.tile_px
+        down, right = (self.settings.margin_patches * patch for patch in self.patch_shape)
+        for top in range(0, height, side):
+            for left in range(0, width, side):
+                rows = slice(max(top - down, 0), min(top + side + down, height))
+                columns = slice(max(left - right, 0), min(left + side + right, width))
                 inside = (
-                    slice(top - rows.start, min(top + TILE, height) - rows.start),
-                    slice(left - columns.start, min(left + TILE, width) - columns.start),
+                    slice(top - rows.start, min(top + side, height) - rows.start),
+                    slice(left - columns.start, min(left + side, width) - columns.start),
                 )
                 yield Window(rows, columns, inside, (height, width))
 
-    def look(self, window: Window) -> Part:
-        """What a window shows, padded with unknown pixels where a map is smaller than a patch."""
+    def _read(self, window: Window) -> Tile:
+        """Return a window in units of the map, padded with missing pixels to the size of a patch."""
         place = (window.rows, window.columns)
-        values, _ = real_map(self.source[place], self.codes)
-        known, given = np.isfinite(values), None
-        if self.given is not None:
-            sensor = _sensor_variance(self.given[place])
-            known &= np.isfinite(sensor)
-            given = np.where(known, sensor / self.spread**2, np.inf).astype(np.float32)
-            given = padded(np.maximum(given, np.finfo(np.float32).tiny), self.patch_shape, np.inf)
-        unit = np.where(known, (values - self.reference) / self.spread, np.nan).astype(np.float32)
-        return Part(padded(unit, self.patch_shape, np.nan), given, window)
+        if self.decoded is None:
+            given = None if self.sensor_variance is None else self.sensor_variance[place]
+            values, sensor = _decode(self.source[place], given, self.invalid)
+        else:
+            values, sensor = self.decoded
+        variance = None
+        if sensor is not None:
+            variance = np.where(np.isfinite(values), sensor / self.scale**2, np.inf).astype(np.float32)
+            variance = _padded(np.maximum(variance, np.finfo(np.float32).tiny), self.patch_shape, np.inf)
+        depth = ((values - self.centre) / self.scale).astype(np.float32)
+        return Tile(_padded(depth, self.patch_shape, np.nan), variance, window)
 
-    def sample(self) -> Part:
-        """The whole map; of a huge one, windows spread evenly over it, side by side."""
-        if not self.huge:
-            return self.look(next(self.windows()))
-        down, right = (
-            [slice(start, start + min(SAMPLE, side)) for start in _spread_evenly(side)] for side in self.shape
-        )
-        parts = [[self.look(Window(r, c, (r, c), self.shape)) for c in right] for r in down]
-        depth = np.vstack([np.hstack([part.depth for part in row]) for row in parts])
-        given = [[part.variance for part in row if part.variance is not None] for row in parts]
-        return Part.of_all(depth, None if self.given is None else np.vstack([np.hstack(row) for row in given]))
+    def _spread_evenly(self, side: int) -> list[int]:
+        """Return where sample windows begin along a side; one where there is no room for more."""
+        room, count = side - self.settings.sample_px, self.settings.sample_grid
+        return [0] if room <= 0 else [round(room * (2 * n + 1) / (2 * count)) for n in range(count)]
 
-    def do(self, restore: RestorePart, room: Restoration | None, threads: int) -> Restoration:
-        """Restore the map window by window, into ``room`` if there is one."""
-        room = self._room() if room is None else self._checked(room)
-        if not self.huge:
-            part = self.look(next(self.windows()))
-            self.put(room, part.window, *restore(part, threads))
-            return room
-
-        def done(window: Window) -> None:
-            self.put(room, window, *restore(self.look(window), 1))
-
-        in_threads(done, self.windows(), threads)
-        return room
-
-    def _room(self) -> Restoration:
+    def _allocate(self) -> Restoration:
         return Restoration(
             np.empty(self.shape, self.dtype), np.empty(self.shape, self.dtype), np.empty(self.shape, "u1")
         )
 
-    def _checked(self, room: Restoration) -> Restoration:
+    def _checked(self, out: Restoration) -> Restoration:
         kinds = {"depth": "f", "variance": "f", "origin": "u"}
         for name, kind in kinds.items():
-            array = getattr(room, name)
+            array = getattr(out, name)
             if array.shape != self.shape or array.dtype.kind != kind:
                 wanted = "floats" if kind == "f" else "uint8"
                 raise InputError(
                     f"out.{name} is {array.dtype} of shape {array.shape}; give {wanted} of shape {self.shape}"
                 )
-        return room
+        return out
 
-    def put(
-        self, room: Restoration, window: Window, depth: Floats, variance: Floats, origin: NDArray[np.integer[Any]]
+    def _write(
+        self, out: Restoration, window: Window, depth: Floats, variance: Floats, origin: NDArray[np.integer[Any]]
     ) -> None:
-        """A window's result in units of the map that came in; what was refused is NaN with infinite variance."""
+        """Store the target of a window in units of the given map; refused pixels are NaN with infinite variance."""
         target = window.target
-        height, width = room.depth[target].shape
+        height, width = out.depth[target].shape
         inside = tuple(
             slice(side.start, side.start + n) for side, n in zip(window.inside, (height, width), strict=True)
         )
         refused = origin[inside] == Origin.REFUSED
-        values = np.where(refused, np.nan, depth[inside].astype(np.float64) * self.spread + self.reference)
-        least = (float(np.finfo(np.float32).eps) * max(self.spread, abs(self.reference))) ** 2
-        spread = np.maximum(variance[inside].astype(np.float64) * self.spread**2, least)
-        room.depth[target] = np.clip(values, *_range_of(room.depth))
-        room.variance[target] = np.where(refused, np.inf, np.clip(spread, *_range_of(room.variance, above_zero=True)))
-        room.origin[target] = origin[inside]
+        values = np.where(refused, np.nan, depth[inside].astype(np.float64) * self.scale + self.centre)
+        rounding = (float(np.finfo(np.float32).eps) * max(self.scale, abs(self.centre))) ** 2
+        spread = np.maximum(variance[inside].astype(np.float64) * self.scale**2, rounding)
+        out.depth[target] = np.clip(values, *_range_of(out.depth))
+        out.variance[target] = np.where(refused, np.inf, np.clip(spread, *_range_of(out.variance, above_zero=True)))
+        out.origin[target] = origin[inside]
+
+
+def centre_and_scale(valid: Floats) -> tuple[float, float]:
+    """Return the median of values and their standard deviation around it, or 1 where that is zero."""
+    centre = float(np.median(valid)) if len(valid) else 0.0
+    scale = float(np.std(valid - centre)) if len(valid) else 0.0
+    return centre, scale if scale > 0 else 1.0
+
+
+def as_float_map(depth: Any, invalid: InvalidCodes = None) -> Floats:
+    """Convert real numbers to float64, NaN where they are missing: not finite, masked or one of the invalid codes."""
+    array = np.asarray(np.ma.getdata(depth))
+    _result_type(array)
+    codes = ((0,) if array.dtype.kind in "iu" else ()) if invalid is None else np.atleast_1d(invalid)
+    missing = np.ma.getmaskarray(depth) | np.isin(array, codes)
+    values = np.where(missing | ~np.isfinite(array), np.nan, array.astype(np.float64))
+    largest = np.nanmax(np.abs(values), initial=0)
+    if largest > LARGEST:
+        raise InputError(f"the map holds {largest:g}; give it in a larger unit, or name it in invalid= if it is a code")
+    return values
+
+
+def classify_origin(
+    valid: NDArray[np.bool_], corrected: NDArray[np.bool_], refused: NDArray[np.bool_]
+) -> NDArray[np.integer[Any]]:
+    """Return the `Origin` of each pixel."""
+    return np.select([refused, ~valid, corrected], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
+
+
+def holes_containing_patch(missing: NDArray[np.bool_], patch_shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Mark the missing pixels of holes that contain a whole patch."""
+    empty = minimum_filter(missing, size=patch_shape, mode="constant", cval=0)
+    mirrored: Any = [0 if side % 2 else -1 for side in patch_shape]
+    return np.asarray(maximum_filter(empty, size=patch_shape, mode="constant", cval=0, origin=mirrored), bool)
+
+
+def _decode(depth: Any, variance: NDArray[Any] | None, invalid: InvalidCodes) -> tuple[Floats, Floats | None]:
+    """Return depth and variance as float64; a pixel without a finite variance is missing."""
+    values = as_float_map(depth, invalid)
+    if variance is None:
+        return values, None
+    sensor = np.asarray(np.ma.filled(variance.astype(np.float64), np.inf))
+    if (sensor <= 0).any():
+        raise InputError(
+            "the variance must be positive, in squared units of the map: inf = not measured; "
+            "a confidence (1 = sure) is no variance"
+        )
+    return np.where(np.isfinite(sensor), values, np.nan), sensor
 
 
 def _range_of(array: NDArray[Any], *, above_zero: bool = False) -> tuple[float, float]:
-    """The numbers that its type can hold: what lies beyond saturates."""
+    """Return the range of numbers that the array's type can hold; larger ones saturate."""
     limits = np.finfo(array.dtype)
     return float(limits.tiny if above_zero else limits.min), float(limits.max)
 
 
-def real_map(depth: Any, invalid: float | Sequence[float] | None = None) -> tuple[Floats, np.dtype[Any]]:
-    """Any real two-dimensional array as float64 with NaN = unknown, and the float type its results will have.
-
-    Unknown are NaN, infinities, masked entries and the values of ``invalid``: None means 0 for integer maps and nothing
-    for float maps.
-    """
-    array = np.asarray(np.ma.getdata(depth))
-    dtype = _checked_type(array)
-    codes = ((0,) if array.dtype.kind in "iu" else ()) if invalid is None else np.atleast_1d(invalid)
-    unknown = np.ma.getmaskarray(depth) | np.isin(array, codes)
-    values = np.where(unknown | ~np.isfinite(array), np.nan, array.astype(np.float64))
-    largest = np.nanmax(np.abs(values), initial=0)
-    if largest > LARGEST:
-        raise InputError(f"the map holds {largest:g}; give it in a larger unit, or name it in invalid= if it is a code")
-    return values, dtype
-
-
-def _checked_type(array: NDArray[Any]) -> np.dtype[Any]:
-    """The float type of results for a map of real numbers in two dimensions."""
+def _result_type(array: NDArray[Any]) -> np.dtype[Any]:
+    """Return the float type of results for a two-dimensional map of real numbers; refuse anything else."""
     if array.dtype.kind not in "fiu":
-        raise InputError(f"the map is an array of {array.dtype}; give real numbers, NaN = unknown")
+        raise InputError(f"the map is an array of {array.dtype}; give real numbers, NaN = missing")
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"the map has shape {array.shape}; give (height, width), one depth a pixel")
     return np.dtype(np.float64 if array.dtype.kind == "f" and array.dtype.itemsize > 4 else np.float32)
@@ -261,42 +266,13 @@ def _checked_variance(variance: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return np.broadcast_to(array, shape) if array.ndim == 0 else array
 
 
-def _sensor_variance(variance: NDArray[Any]) -> Floats:
-    """A sensor's variance as float64, inf where it is NaN or masked."""
-    array = np.asarray(np.ma.filled(variance.astype(np.float64), np.inf))
-    if (array <= 0).any():
-        raise InputError(
-            "the variance must be positive, in squared units of the map: inf = not measured; "
-            "a confidence (1 = sure) is no variance"
-        )
-    return np.where(np.isnan(array), np.inf, array)
-
-
-def _row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
-    step = max(1, ENOUGH // shape[1])
+def _row_blocks(shape: tuple[int, ...], pixels: int) -> Iterator[slice]:
+    step = max(1, pixels // shape[1])
     for top in range(0, shape[0], step):
         yield slice(top, min(top + step, shape[0]))
 
 
-def _spread_evenly(side: int) -> list[int]:
-    """Where the samples begin along a side: one where the side has no room for more."""
-    room = side - SAMPLE
-    return [0] if room <= 0 else [round(room * (2 * n + 1) / (2 * SAMPLES)) for n in range(SAMPLES)]
-
-
-def padded(values: NDArray[Any], patch_shape: tuple[int, int], fill: float) -> NDArray[Any]:
-    """A map that holds at least one patch."""
+def _padded(values: NDArray[Any], patch_shape: tuple[int, int], fill: float) -> NDArray[Any]:
+    """Pad a map so that it holds at least one patch."""
     missing = [(0, max(0, patch - side)) for side, patch in zip(values.shape, patch_shape, strict=True)]
     return np.pad(values, missing, constant_values=fill)
-
-
-def origins(known: NDArray[np.bool_], noisy: NDArray[np.bool_], refused: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:
-    """The `Origin` of each pixel."""
-    return np.select([refused, ~known, noisy], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
-
-
-def too_wide(unknown: NDArray[np.bool_], patch_shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """The unknown pixels that lie in a hole which holds a whole patch: nothing can be said of them."""
-    empty = minimum_filter(unknown, size=patch_shape, mode="constant", cval=0)
-    mirrored: Any = [0 if side % 2 else -1 for side in patch_shape]
-    return np.asarray(maximum_filter(empty, size=patch_shape, mode="constant", cval=0, origin=mirrored), bool)

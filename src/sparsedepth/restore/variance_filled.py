@@ -1,196 +1,171 @@
-"""How far filled pixels err.
+"""Predict the squared error of filled pixels.
 
-They err more the deeper they lie in a hole, the more is missing around them and the more the map varies there. How
-these go together was learned on maps of many kinds (training/variance_filled.py), twice.
+The error grows with the distance to valid pixels, with the missing fraction around and with the local variance. If
+missing pixels are scattered, held-out pixels of the same map calibrate this law: a factor and a power, whose
+uncertainty adds to the variance. Filled values are smooth, so valid pixels alone measure how much the map varies. If
+missing pixels are clustered, they mostly lie at depth edges, where held-out pixels do not: then the law stands alone.
 
-Where what is missing is **scattered**, it might as well have been something else: known pixels that are hidden and
-filled err as the unknown ones do. So the law is in units of their error, and they also say by what factor and what
-power this map differs from it, as far as they are enough to say it; what they leave open is added to the promise. What
-was filled is smooth where little is known, so known pixels alone are asked how much the map varies, as far away as it
-takes to find enough of them.
-
-Holes that **keep together** are mostly there because of an edge, and no pixel that can be hidden errs as those do, by a
-factor of a hundred. Then the law stands alone.
+The coefficients were fitted on maps with known truth (training/variance_filled.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_cdt, uniform_filter
+from scipy.ndimage import distance_transform_cdt
 
+from sparsedepth.fitted import load_fitted
+from sparsedepth.neighbourhood import box_mean, box_sum, local_variance
+from sparsedepth.restore.settings import FilledVarianceSettings
 from sparsedepth.vocabulary import Floats, Vector
 
-NEAR, WIDE = 3, 15
-"""The sides of squares around a pixel, in pixels."""
-SQUARES = (3, 5, 7, 9, 13, 19, 27, 39)
-"""The sides of squares of which the smallest is taken that holds enough known pixels."""
-FEW, MANY = 3, 32
-"""The known pixels between which there is a step, and those that tell how large steps are about a pixel."""
-SCATTERED = np.array([-3.53, 0.778, 1.16, 1.559, 0.704])
-"""The logarithm of the squared error in units of that of hidden pixels, and how it grows with each of the
-`signs_of_scattered`."""
-TOGETHER = np.array([-3.588, 0.161, 0.122, 0.47, 0.0])
-"""The logarithm of the squared error where holes keep together, and how it grows with each of the `signs`."""
-LEAST = 0.03
-"""The deviation in a square, in deviations of the map, below which it means nothing where holes keep together."""
-MOST = 4.0
-"""No pixel errs by more, in variances of the map."""
-ALIKE = 0.12
-"""Holes keep together if this share of their neighbours is missing, beyond those that are so by chance."""
-WORST = 2.0
-"""Nor by more than this many times what the worst hidden pixel errs by, where they tell."""
-UNSEEN = 0.02
-"""The squared error of one more pixel that counts as if it had been hidden."""
-OWN = np.array([1.5, 0.3])
-"""The deviations, over maps, of the logarithm of their own factor and of their own power."""
-PIXELS = 50.0
-"""Hidden pixels that say as much as one whose squared error has no tail."""
-STEPS = 30
-FIRM = 20.0
-"""Filled pixels that say as much of what the signs of pixels beyond them are worth as the law does."""
+COUNT_WINDOWS_PX = (3, 5, 7, 9, 13, 19, 27, 39)
+"""Windows of which the smallest with enough valid pixels is used. As in training."""
 
 
-def keep_together(unknown: NDArray[np.bool_], apart: NDArray[np.bool_]) -> bool:
-    """Whether neighbours of unknown pixels are unknown far more often than others; what lies apart does not count."""
-    unknown, within = unknown & ~apart, ~apart
-    share = unknown.sum() / max(int(within.sum()), 1)
-    both = sum(int((one & other).sum()) for one, other in _neighbours(unknown, unknown))
-    either = sum(int((one & other).sum()) for one, other in _neighbours(unknown, within) + _neighbours(within, unknown))
-    return share < 1 and 2 * both > either * (share + ALIKE * (1 - share))
+def holes_are_clustered(
+    missing: NDArray[np.bool_], excluded: NDArray[np.bool_], settings: FilledVarianceSettings
+) -> bool:
+    """Tell whether neighbours of missing pixels are missing far more often than others."""
+    missing, within = missing & ~excluded, ~excluded
+    fraction = missing.sum() / max(int(within.sum()), 1)
+    both = sum(int((one & other).sum()) for one, other in _pairs(missing, missing))
+    either = sum(int((one & other).sum()) for one, other in _pairs(missing, within) + _pairs(within, missing))
+    return fraction < 1 and 2 * both > either * (fraction + settings.clustering * (1 - fraction))
 
 
-def _neighbours(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def _pairs(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
     return [(one[1:], other[:-1]), (one[:, 1:], other[:, :-1])]
 
 
-def signs(answer: Floats, unknown: NDArray[np.bool_], floor: float) -> Floats:
-    """What tells the error of each unknown pixel of a map of unit deviation that was filled.
+def features_of_filled(
+    filled: Floats, missing: NDArray[np.bool_], floor: float, settings: FilledVarianceSettings, *, scattered: bool
+) -> Floats:
+    """Compute the features of each missing pixel of a filled map of unit standard deviation, (pixels, features).
 
-    One, the logarithm of the depth in the hole, those of the variances in a near and a wide square, added to a floor
-    and divided by it, and the share that is missing in the wide square.
+    One; the log distance to valid pixels; the log variances in a close and a wide window, relative to a floor; the
+    missing fraction. Where holes are scattered, differences between valid pixels replace the wide variance.
     """
-    return _signs([_varying(answer, NEAR), _varying(answer, WIDE)], unknown, floor)
+    wide = _valid_differences(filled, ~missing, settings) if scattered else local_variance(filled, settings.wide_px)
+    distance = np.log(np.maximum(distance_to_valid(missing)[missing], 1))
+    variances = (local_variance(filled, settings.close_px), wide)
+    above = [np.log1p(variance[missing] / floor) for variance in variances]
+    fraction = box_mean(missing.astype(np.float32), settings.wide_px)[missing]
+    return np.stack([np.ones(len(distance)), distance, *above, fraction], axis=1)
 
 
-def signs_of_scattered(answer: Floats, unknown: NDArray[np.bool_], floor: float) -> Floats:
-    """The same where holes are scattered, with the steps between known pixels for the variance in the wide square."""
-    return _signs([_varying(answer, NEAR), _steps_between(answer, ~unknown)], unknown, floor)
+def clustered_variance(filled: Floats, missing: NDArray[np.bool_], settings: FilledVarianceSettings) -> Floats:
+    """Predict the squared error of missing pixels whose holes are clustered; 0 at valid ones."""
+    features = features_of_filled(filled, missing, settings.variance_floor, settings, scattered=False)
+    return _placed(features @ load_fitted("variance_filled").arrays["clustered"], missing, settings)
 
 
-def _signs(varying: Sequence[Floats], unknown: NDArray[np.bool_], floor: float) -> Floats:
-    deep = np.log(np.maximum(depth_in_holes(unknown)[unknown], 1))
-    above = [np.log1p(variance[unknown] / floor) for variance in varying]
-    share = uniform_filter(unknown.astype(np.float32), WIDE, mode="nearest")[unknown]
-    return np.stack([np.ones(len(deep)), deep, *above, share], axis=1)
-
-
-def expected_error(answer: Floats, unknown: NDArray[np.bool_]) -> Floats:
-    """The squared error of the unknown pixels of a map of unit deviation whose holes keep together; 0 at known ones."""
-    return _placed(signs(answer, unknown, LEAST**2) @ TOGETHER, unknown)
-
-
-def beyond(answer: Floats, unknown: NDArray[np.bool_], promised: Floats) -> Floats:
-    """The same where some unknown pixels have a promise, which is positive: those beyond them get a like one."""
-    told = promised[unknown] > 0
-    if not told.any():
-        return expected_error(answer, unknown)
-    given = promised[unknown][told]
-    telling = signs(answer, unknown, float(given.mean()))
-    theirs = telling[told]
-    firm = np.diag([0.0, *np.full(len(TOGETHER) - 1, FIRM)])
-    own = TOGETHER + np.linalg.solve(theirs.T @ theirs + firm, theirs.T @ (np.log(given) - theirs @ TOGETHER))
-    return _placed(telling @ own, unknown)
+def extrapolate_variance(
+    filled: Floats, missing: NDArray[np.bool_], known: Floats, settings: FilledVarianceSettings
+) -> Floats:
+    """Extrapolate the variance into a large hole from the filled pixels around it, where it is positive."""
+    has = known[missing] > 0
+    if not has.any():
+        return clustered_variance(filled, missing, settings)
+    given = known[missing][has]
+    features = features_of_filled(filled, missing, float(given.mean()), settings, scattered=False)
+    law, theirs = load_fitted("variance_filled").arrays["clustered"], features[has]
+    prior = np.diag([0.0, *np.full(len(law) - 1, settings.prior_weight)])
+    own = law + np.linalg.solve(theirs.T @ theirs + prior, theirs.T @ (np.log(given) - theirs @ law))
+    return _placed(features @ own, missing, settings)
 
 
 @dataclass(frozen=True, eq=False)
-class Scattered:
-    """The squared error of the unknown pixels of a map of which they are no special ones."""
+class ScatteredVariance:
+    """Predicts the squared error of missing pixels that are scattered, calibrated on held-out pixels."""
 
     usual: float
-    """The squared error of hidden pixels."""
+    """Mean squared error of held-out pixels."""
     centre: float
-    """The mean logarithm that the law gives to hidden ones, in that unit."""
-    own: Vector
-    """What it is on this map, and how it grows with that of the law."""
-    doubt: Vector
-    """The variances of these two."""
-    most: float
+    """Mean log error that the law predicts for them, in that unit."""
+    line: Vector
+    """Log error on this map, and how it grows with that of the law."""
+    line_variance: Vector
+    max_variance: float
+    settings: FilledVarianceSettings
 
     @classmethod
-    def of(cls, answers: Floats, unknown: NDArray[np.bool_], hidden: NDArray[np.bool_], squared: Floats) -> Scattered:
-        """Learn from the squared errors of hidden pixels of filled maps, (parts, height, width)."""
-        usual = float((squared[hidden].sum() + UNSEEN) / (hidden.sum() + 1))
-        told = [signs_of_scattered(answer, holes, usual) for answer, holes in zip(answers, unknown, strict=True)]
-        logarithm = np.concatenate(told)[hidden[unknown]] @ SCATTERED
-        centre = float(logarithm.mean()) if len(logarithm) else 0.0
-        own, doubt = _own(logarithm - centre, squared[hidden] / usual, np.array([centre, 1.0]))
-        worst = float(squared[hidden].max()) if hidden.any() else MOST
-        return cls(usual, centre, own, doubt, min(max(WORST * worst, usual), MOST))
+    def fit(
+        cls,
+        filled: Floats,
+        missing: NDArray[np.bool_],
+        held_out: NDArray[np.bool_],
+        squared: Floats,
+        settings: FilledVarianceSettings,
+    ) -> ScatteredVariance:
+        """Fit the squared errors of held-out pixels of filled maps, (parts, height, width)."""
+        usual = float((squared[held_out].sum() + settings.prior_error) / (held_out.sum() + 1))
+        rows = [
+            features_of_filled(part, holes, usual, settings, scattered=True)
+            for part, holes in zip(filled, missing, strict=True)
+        ]
+        log_error = np.concatenate(rows)[held_out[missing]] @ load_fitted("variance_filled").arrays["scattered"]
+        centre = float(log_error.mean()) if len(log_error) else 0.0
+        line, line_variance = _fit_line(
+            log_error - centre, squared[held_out] / usual, np.array([centre, 1.0]), settings
+        )
+        worst = float(squared[held_out].max()) if held_out.any() else settings.max_variance
+        most = min(max(settings.max_over_worst * worst, usual), settings.max_variance)
+        return cls(usual, centre, line, line_variance, most, settings)
 
-    def __call__(self, answer: Floats, unknown: NDArray[np.bool_]) -> Floats:
-        away = signs_of_scattered(answer, unknown, self.usual) @ SCATTERED - self.centre
-        open_still = self.doubt[0] + self.doubt[1] * np.square(away)
-        return _placed(np.log(self.usual) + self.own[0] + self.own[1] * away + open_still / 2, unknown, self.most)
+    def __call__(self, filled: Floats, missing: NDArray[np.bool_]) -> Floats:
+        features = features_of_filled(filled, missing, self.usual, self.settings, scattered=True)
+        away = features @ load_fitted("variance_filled").arrays["scattered"] - self.centre
+        uncertain = self.line_variance[0] + self.line_variance[1] * np.square(away)
+        log_error = np.log(self.usual) + self.line[0] + self.line[1] * away + uncertain / 2
+        return _placed(log_error, missing, self.settings, self.max_variance)
 
 
-def _own(away: Vector, squared: Vector, usual: Vector) -> tuple[Vector, Vector]:
-    """The likeliest line, near a usual one, for the logarithm of the mean of gamma-distributed numbers; its doubt."""
-    along = np.stack([np.ones(len(away)), away], axis=1)
-    firm = np.diag(OWN**-2.0)
-    line = usual.copy()
-    for _ in range(STEPS):
+def _fit_line(away: Vector, squared: Vector, prior: Vector, settings: FilledVarianceSettings) -> tuple[Vector, Vector]:
+    """Fit the log mean of gamma-distributed numbers by a line near a prior one; return it and its variances."""
+    along, pixels = np.stack([np.ones(len(away)), away], axis=1), settings.pixels_per_sample
+    precision = np.diag(np.array(settings.prior_std) ** -2.0)
+    line = prior.copy()
+    for _ in range(settings.newton_steps):
         ratio = squared * np.exp(-along @ line)
-        slope = along.T @ (1 - ratio) / PIXELS + firm @ (line - usual)
-        step = np.linalg.solve((along.T * ratio) @ along / PIXELS + firm, slope)
+        slope = along.T @ (1 - ratio) / pixels + precision @ (line - prior)
+        step = np.linalg.solve((along.T * ratio) @ along / pixels + precision, slope)
         line = line - step / max(1.0, float(np.abs(step).max()))
-    return line, 1 / (np.square(along).sum(axis=0) / PIXELS + OWN**-2.0)
+    return line, 1 / (np.square(along).sum(axis=0) / pixels + np.array(settings.prior_std) ** -2.0)
 
 
-def _placed(logarithm: Vector, unknown: NDArray[np.bool_], most: float = MOST) -> Floats:
-    expected = np.zeros(unknown.shape)
-    expected[unknown] = np.minimum(np.exp(np.minimum(logarithm, np.log(MOST))), most)
+def _placed(
+    log_error: Vector, missing: NDArray[np.bool_], settings: FilledVarianceSettings, most: float | None = None
+) -> Floats:
+    expected = np.zeros(missing.shape)
+    error = np.exp(np.minimum(log_error, np.log(settings.max_variance)))
+    expected[missing] = np.minimum(error, settings.max_variance if most is None else most)
     return expected
 
 
-def depth_in_holes(unknown: NDArray[np.bool_]) -> NDArray[np.integer]:
-    """The pixels from each unknown one to the nearest known one; 0 where something is known."""
-    framed = np.pad(unknown, 1, constant_values=True)
-    return np.asarray(distance_transform_cdt(framed, "chessboard"))[1:-1, 1:-1]
+def distance_to_valid(missing: NDArray[np.bool_]) -> NDArray[np.integer]:
+    """Return the distance of each missing pixel to the nearest valid one, in pixels; 0 at valid ones."""
+    padded = np.pad(missing, 1, constant_values=True)
+    return np.asarray(distance_transform_cdt(padded, "chessboard"))[1:-1, 1:-1]
 
 
-def _varying(values: Floats, side: int) -> Floats:
-    """The variance in squares of a side."""
-    mean, square = (uniform_filter(each, side, mode="nearest") for each in (values, np.square(values)))
-    return np.maximum(square - np.square(mean), 0)
-
-
-def _steps_between(values: Floats, known: NDArray[np.bool_]) -> Floats:
-    """The mean square, over the known pixels about each pixel, of what parts them from those beside them."""
-    mean, count = _mean_of_known(values, known, FEW)
+def _valid_differences(values: Floats, valid: NDArray[np.bool_], settings: FilledVarianceSettings) -> Floats:
+    """Return the mean square difference of valid pixels around each pixel from the mean of their neighbours."""
+    mean, count = _mean_of_valid(values, valid, settings.min_for_difference)
     step = (values - mean) * count / np.maximum(count - 1, 1)  # the pixel itself is one of those in the mean
-    return _mean_of_known(np.square(step), known, MANY)[0]
+    return _mean_of_valid(np.square(step), valid, settings.min_for_mean)[0]
 
 
-def _mean_of_known(values: Floats, known: NDArray[np.bool_], enough: int) -> tuple[Floats, Floats]:
-    """Over the known pixels in the smallest square about each pixel that holds enough of them, and how many there are.
-
-    Where even the largest square holds fewer, these have to do.
-    """
-    mean, count = np.zeros(known.shape), np.zeros(known.shape)
-    for side in (side for side in SQUARES if side**2 >= enough):
+def _mean_of_valid(values: Floats, valid: NDArray[np.bool_], enough: int) -> tuple[Floats, Floats]:
+    """Average the valid pixels in the smallest window that holds enough of them, or in the largest; and count them."""
+    mean, count = np.zeros(valid.shape), np.zeros(valid.shape)
+    for side in (side for side in COUNT_WINDOWS_PX if side**2 >= enough):
         short = count < enough
         if not short.any():
             break
-        total, held = (_sums(each, side)[short] for each in (np.where(known, values, 0.0), known.astype(np.float64)))
+        total, held = (box_sum(each, side)[short] for each in (np.where(valid, values, 0.0), valid.astype(np.float64)))
         count[short] = np.rint(held)
         mean[short] = total / np.maximum(count[short], 1)
     return mean, count
-
-
-def _sums(values: Floats, side: int) -> Floats:
-    """In squares of a side; beyond the border there is nothing."""
-    return side**2 * uniform_filter(values, side, mode="constant")

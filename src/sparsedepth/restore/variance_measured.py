@@ -1,240 +1,250 @@
-"""The squared error to expect at a known pixel.
+"""Predict the squared error of measured and corrected pixels.
 
-A noisy pixel that was not suspected has a value of its surroundings: it errs by no more than these differ among
-themselves, and by next to nothing where they are level. So the range of the believed values about a pixel tells most of
-what it may err by; the texture about it, the share and the size of the map's noise the rest. A pixel that was suspected
-and kept errs by what the suspicion leaves open.
+An outlier that was not detected has a value like its surroundings. So the local range of the restored map predicts most
+of its error; the local residual and the map's noise predict the rest. A suspect that was kept errs by what its
+probability leaves open. A corrected pixel errs by the whole correction if it was no outlier, and by the error of the
+codes otherwise. For the most certain pixels errors are too rare to rank: they share one variance.
 
-A pixel that was corrected errs by all that was taken if it was clean, and by what the codes got wrong otherwise. How
-likely it was clean follows from its odds and its score, and from how undecided the map is as a whole: where many pixels
-may or may not be noise, as amid leaves, those that look like noise are no noise more often.
-
-How it all follows was learned once, on many maps whose truth is known (training/variance_measured.py), because one map
-has too few errors to learn from; apart for maps that are quantised and that are not. Nearly half of the kept pixels
-of a map usually err by nothing at all but for a few that nothing tells apart: the surest share one variance.
+The coefficients were fitted on maps with known truth (training/variance_measured.py), because one map has too few
+errors; separately for quantised and for continuous maps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from sparsedepth.restore.noise_model import Law
-from sparsedepth.restore.posterior import Weighed
-from sparsedepth.restore.scores import Evidence
+from sparsedepth.fitted import load_fitted
+from sparsedepth.neighbourhood import local_range
+from sparsedepth.restore.noise_model import ImpulseNoise
+from sparsedepth.restore.outliers import Posterior
+from sparsedepth.restore.scores import PixelScores
+from sparsedepth.restore.settings import VarianceSettings
 from sparsedepth.vocabulary import Floats, Vector
 
-RANGES = np.log(np.geomspace(0.01, 2.56, 9))
-"""The logarithms of ranges for which `Weights.missed` tells the error."""
-LEVEL = 0.005
-"""The range below which surroundings are as good as level."""
-LARGEST = 2.0
-"""The logarithm of the largest squared error of noise that was missed."""
-SUREST = 0.4
-"""The share of a map's kept pixels that have one variance."""
-NO_SUSPECTS = 0.02, 0.2
-"""How undecided a map without suspects is: these are added to what is undecided and to what is suspected."""
-ENOUGH = 2**16
-"""Pixels that tell what the surest ones are."""
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """What was learned on maps of one kind."""
-
-    missed: Vector
-    """The logarithm of the squared error at each of the `RANGES`, over share and size of the noise."""
-    by: Vector
-    """How that changes with the logarithms of texture and share."""
-    seen: Vector
-    """A kept suspect errs by what is left open, and by e to the first times that to the power of the second."""
-    corrected: Vector
-    """Of `signs_of_corrected`."""
-    clean: Vector
-    """Of `signs_of_clean`."""
-
-
-QUANTISED = Weights(
-    missed=np.array([-12.479, -10.4, -9.256, -7.883, -6.811, -5.493, -4.386, -3.998, -4.694]),
-    by=np.array([0.363, 0.165]),
-    seen=np.array([0.905, 0.604]),
-    corrected=np.array([-0.061, 0.245, 0.393, -0.133, 1.504, 1.225, -0.285]),
-    clean=np.array([6.863, -0.557, -0.774, 0.952]),
-)
-FINE = Weights(
-    missed=np.array([-8.123, -6.769, -5.467, -4.352, -3.203, -2.084, -1.028, -0.605, -0.782]),
-    by=np.array([1.142, 0.026]),
-    seen=np.array([-1.358, 0.376]),
-    corrected=np.array([3.008, 0.981, 0.45, -0.221, 3.08, 1.066, -0.419]),
-    clean=np.array([5.574, -0.514, -0.534, 0.663]),
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Surroundings:
-    """The ranges of the believed values about each pixel, its own among them."""
-
-    within_three: Floats
-    within_five: Floats
-
-    @classmethod
-    def of(cls, believed: Floats) -> Surroundings:
-        known = np.isfinite(believed)
-        low, high = np.where(known, believed, np.inf), np.where(known, believed, -np.inf)
-        ranges = []
-        for _ in range(2):
-            low, high = _of_neighbours(low, np.minimum), _of_neighbours(high, np.maximum)
-            ranges.append(high - low)
-        return cls(*ranges)
-
-    def at(self, where: NDArray[np.bool_ | np.intp]) -> Surroundings:
-        """Those of some pixels: of a mask, or of numbers."""
-        numbers = np.flatnonzero(where) if where.dtype == bool else where
-        return Surroundings(*(getattr(self, part.name).ravel()[numbers] for part in fields(self)))
-
-    @property
-    def close(self) -> Floats:
-        """The logarithm of the range within three by three."""
-        return np.log(np.maximum(self.within_three, 0) + LEVEL)
-
-    @property
-    def wide(self) -> Floats:
-        """And within five by five."""
-        return np.log(np.maximum(self.within_five, 0) + LEVEL)
+LOG_RANGE_KNOTS = np.log(np.geomspace(0.01, 2.56, 9))
+"""Log ranges, in map standard deviations, at which `MeasuredCoefficients.missed` is given. As in training."""
 
 
 @dataclass(frozen=True)
-class Noise:
-    """What is known of a map's noise."""
+class IsotonicCurve:
+    """A non-decreasing function of a positive number, fitted to means in bins and interpolated between them."""
 
-    law: Law
-    quantised: bool
-    undecided: float
-    """The logarithm of how far its suspects may or may not be noise, in the mean."""
+    log_at: Vector
+    """Logarithms of the numbers where the function is known."""
+    level: Vector
 
-    @property
-    def weights(self) -> Weights:
-        return QUANTISED if self.quantised else FINE
+    @classmethod
+    def fit(cls, predictor: Vector, target: Vector, settings: VarianceSettings) -> IsotonicCurve:
+        """Fit the mean of the target, with one more observation of its overall mean in each bin."""
+        edges = _bin_edges(predictor, settings)
+        count, total = (np.histogram(predictor, edges, weights=w)[0] for w in (None, target))
+        usual = target.mean() if len(target) else 0.0
+        logs = np.histogram(predictor, edges, weights=_log(predictor, np.finfo(np.float64).tiny))[0]
+        centres = np.maximum.accumulate(logs / np.maximum(count, 1))
+        return cls(centres, rising((total + usual) / (count + 1), count))
+
+    def __call__(self, predictor: Floats) -> Floats:
+        return np.interp(_log(predictor, np.finfo(np.float64).tiny), self.log_at, self.level)
+
+
+def _bin_edges(predictor: Vector, settings: VarianceSettings) -> Vector:
+    bins = int(np.clip(len(predictor) // settings.min_per_bin, 1, settings.max_bins))
+    inner = np.unique(np.quantile(predictor, np.linspace(0, 1, bins + 1)[1:-1])) if bins > 1 else np.empty(0)
+    return np.concatenate([[-np.inf], inner, [np.inf]])
+
+
+def rising(values: Vector, mass: Vector) -> Vector:
+    """The nearest rising sequence, by pooling neighbours that fall."""
+    pools: list[list[float]] = []
+    for value, weight in zip(values, mass, strict=True):
+        pools.append([float(value), float(weight), 1])
+        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
+            value, weight, count = pools.pop()
+            before = pools[-1]
+            total = max(before[1] + weight, 1e-12)
+            pools[-1] = [(before[0] * before[1] + value * weight) / total, total, before[2] + count]
+    return np.concatenate([np.full(int(count), value) for value, _, count in pools])
 
 
 @dataclass(frozen=True, eq=False)
-class Doubt:
-    """The variance of the known pixels of any part of a map."""
+class MeasuredCoefficients:
+    """Coefficients for measured and corrected pixels of maps of one kind."""
 
-    noise: Noise
-    limit: float
-    """The expected error up to which kept pixels are among the surest."""
-    least: float
-    """The variance of those."""
-
-    @property
-    def law(self) -> Law:
-        return self.noise.law
+    missed: Vector
+    """Log squared error of undetected outliers at each of `LOG_RANGE_KNOTS`, per fraction and amplitude."""
+    missed_slopes: Vector
+    """Its change with the logarithms of local residual and outlier fraction."""
+    kept: Vector
+    """A kept suspect errs by its blend error b, and by exp(first) * b ** second."""
+    corrected: Vector
+    """Of `features_of_corrected`."""
+    clean: Vector
+    """Of `features_of_clean`."""
 
     @classmethod
-    def of(
+    def load(cls, quantized: bool) -> MeasuredCoefficients:
+        """Return the shipped coefficients for quantised or for continuous maps."""
+        return _shipped_coefficients("quantized" if quantized else "continuous")
+
+
+@cache
+def _shipped_coefficients(kind: str) -> MeasuredCoefficients:
+    arrays = load_fitted("variance_measured").arrays
+    return MeasuredCoefficients(*(arrays[f"{kind}.{part.name}"] for part in fields(MeasuredCoefficients)))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRange:
+    """Log ranges of the restored values around each pixel, its own included."""
+
+    close: Floats
+    """Within 3x3 pixels."""
+    wide: Floats
+    """Within 5x5 pixels."""
+
+    @classmethod
+    def of(cls, restored: Floats, floor: float) -> LocalRange:
+        return cls(*(_log_range(restored, radius, floor) for radius in (1, 2)))
+
+    def at(self, where: NDArray[np.bool_ | np.intp]) -> LocalRange:
+        """Select pixels by a mask or by flat indices."""
+        numbers = np.flatnonzero(where) if where.dtype == bool else where
+        return LocalRange(self.close.ravel()[numbers], self.wide.ravel()[numbers])
+
+
+def _log_range(values: Floats, radius: int, floor: float) -> Floats:
+    lowest, highest = local_range(values, radius)
+    return np.log(np.maximum(highest - lowest, 0) + floor)
+
+
+@dataclass(frozen=True, eq=False)
+class MapNoise:
+    """What the variance of a measured pixel depends on, beyond the pixel."""
+
+    impulse: ImpulseNoise
+    coefficients: MeasuredCoefficients
+    ambiguity: float
+    """Log of how ambiguous its suspects are, on average."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredVariance:
+    """Predicts the variance of the valid pixels of any tile of a map."""
+
+    noise: MapNoise
+    limit: float
+    """Expected error up to which kept pixels are among the most certain."""
+    pooled: float
+    """Variance of those."""
+    settings: VarianceSettings
+
+    @classmethod
+    def fit(
         cls,
-        law: Law,
-        quantised: bool,
-        believed: Floats,
-        evidence: Evidence,
-        weighed: Weighed,
-        noisy: NDArray[np.bool_],
-    ) -> Doubt:
-        """Learn from a sample of the map how undecided it is, and what its surest pixels are."""
-        noise = Noise(law, quantised, undecided(weighed.chance))
-        few = np.flatnonzero(np.isfinite(believed) & ~noisy)
-        few = few[:: -(-len(few) // ENOUGH) or 1]
-        weighed = Weighed(weighed.chance.ravel()[few], weighed.weight.ravel()[few])
-        around = Surroundings.of(believed).at(few)
-        return cls(noise, *surest(expected_error(noise, around, evidence.at(few), weighed, np.zeros(len(few), bool))))
+        noise: MapNoise,
+        restored: Floats,
+        scores: PixelScores,
+        posterior: Posterior,
+        corrected: NDArray[np.bool_],
+        settings: VarianceSettings,
+    ) -> MeasuredVariance:
+        """Find the most certain pixels of a sample of the map."""
+        few = np.flatnonzero(np.isfinite(restored) & ~corrected)
+        few = few[:: -(-len(few) // settings.fit_pixels) or 1]
+        posterior = Posterior(posterior.probability.ravel()[few], posterior.weight.ravel()[few])
+        ranges = LocalRange.of(restored, settings.range_floor).at(few)
+        none = np.zeros(len(few), bool)
+        expected = expected_error(noise, ranges, scores.at(few), posterior, none, settings)
+        return cls(noise, *pool_most_certain(expected, settings), settings)
 
-    def __call__(self, believed: Floats, evidence: Evidence, weighed: Weighed, noisy: NDArray[np.bool_]) -> Floats:
-        expected = expected_error(self.noise, Surroundings.of(believed), evidence, weighed, noisy)
-        return np.where(~noisy & (expected <= self.limit), self.least, expected)
+    def __call__(
+        self, restored: Floats, scores: PixelScores, posterior: Posterior, corrected: NDArray[np.bool_]
+    ) -> Floats:
+        ranges = LocalRange.of(restored, self.settings.range_floor)
+        expected = expected_error(self.noise, ranges, scores, posterior, corrected, self.settings)
+        return np.where(~corrected & (expected <= self.limit), self.pooled, expected)
 
 
-def undecided(chance: Floats) -> float:
-    """From the chances of all pixels."""
-    return float(np.log(((chance * (1 - chance)).sum() + NO_SUSPECTS[0]) / (chance.sum() + NO_SUSPECTS[1])))
+def ambiguity(probability: Floats, settings: VarianceSettings) -> float:
+    """Return the log of the mean of p (1 - p) over the mean of p, with a prior for maps without suspects."""
+    undecided = (probability * (1 - probability)).sum() + settings.ambiguity_prior[0]
+    return float(np.log(undecided / (probability.sum() + settings.ambiguity_prior[1])))
 
 
-def surest(expected: Vector) -> tuple[float, float]:
-    """The limit of what the surest pixels are expected to err by, and their mean."""
+def pool_most_certain(expected: Vector, settings: VarianceSettings) -> tuple[float, float]:
+    """Return the expected error up to which pixels are among the most certain, and their mean error."""
     if not len(expected):
         return 0.0, 0.0
-    limit = float(np.quantile(expected, SUREST, method="lower"))
+    limit = float(np.quantile(expected, settings.pooled_fraction, method="lower"))
     return limit, float(expected[expected <= limit].mean())
 
 
 def expected_error(
-    noise: Noise, around: Surroundings, evidence: Evidence, weighed: Weighed, noisy: NDArray[np.bool_]
+    noise: MapNoise,
+    ranges: LocalRange,
+    scores: PixelScores,
+    posterior: Posterior,
+    corrected: NDArray[np.bool_],
+    settings: VarianceSettings,
 ) -> Floats:
-    """The mean squared error of pixels like each."""
-    weights, left = noise.weights, left_open(evidence, weighed)
-    expected = missed(weights, noise.law, around.wide, log_texture(evidence))
-    expected += np.where(weighed.chance > 0, seen(weights, left), left)
-    if noisy.any():
-        theirs, about, chance = evidence.at(noisy), around.at(noisy), weighed.chance[noisy]
-        wrong = expit(weighted(weights.corrected, signs_of_corrected(noise.law, about, theirs)))
-        clean = expit(weighted(weights.clean, signs_of_clean(noise.undecided, theirs, chance)))
-        expected[noisy] = clean * np.square(weighed.weight[noisy] * theirs.residual) + (1 - clean) * wrong
+    """Return the expected squared error of each valid pixel, in map variances."""
+    coefficients, left = noise.coefficients, blend_error(scores, posterior)
+    expected = missed_outlier_error(noise, ranges.wide, log_residual(scores), settings)
+    expected += np.where(posterior.probability > 0, kept_suspect_error(coefficients, left), left)
+    if corrected.any():
+        theirs, about, probability = scores.at(corrected), ranges.at(corrected), posterior.probability[corrected]
+        wrong = expit(_linear(coefficients.corrected, features_of_corrected(noise.impulse, about, theirs)))
+        clean = expit(_linear(coefficients.clean, features_of_clean(noise.ambiguity, theirs, probability)))
+        moved = np.square(posterior.weight[corrected] * theirs.residual)
+        expected[corrected] = clean * moved + (1 - clean) * wrong
     return expected
 
 
-def missed(weights: Weights, law: Law, wide: Floats, texture: Floats) -> Floats:
-    """What noise that was not suspected comes to."""
-    share = _share(law)
-    told = np.interp(wide, RANGES, weights.missed) + weights.by[0] * texture + weights.by[1] * share
-    return np.exp(np.minimum(told + share - np.log(law.size), LARGEST))
+def missed_outlier_error(noise: MapNoise, wide: Floats, residual: Floats, settings: VarianceSettings) -> Floats:
+    """Return the expected squared error due to outliers that were not detected."""
+    fraction, coefficients = _log_fraction(noise.impulse), noise.coefficients
+    log_error = np.interp(wide, LOG_RANGE_KNOTS, coefficients.missed) + coefficients.missed_slopes[0] * residual
+    log_error += coefficients.missed_slopes[1] * fraction
+    return np.exp(np.minimum(log_error + fraction - np.log(noise.impulse.amplitude), settings.max_log_error))
 
 
-def seen(weights: Weights, left: Floats) -> Floats:
-    """What suspects that were kept err by: low chances are less certain than they look."""
-    return left + np.exp(weights.seen[0]) * left ** weights.seen[1]
+def kept_suspect_error(coefficients: MeasuredCoefficients, left: Floats) -> Floats:
+    """Return the expected squared error of suspects that were kept; low probabilities are not certain."""
+    return left + np.exp(coefficients.kept[0]) * left ** coefficients.kept[1]
 
 
-def left_open(evidence: Evidence, weighed: Weighed) -> Floats:
-    """What a blend errs by, if the coded value is right where the pixel is noisy."""
-    chance, weight = weighed.chance, weighed.weight
-    return (chance * np.square(1 - weight) + (1 - chance) * np.square(weight)) * np.square(evidence.residual)
+def blend_error(scores: PixelScores, posterior: Posterior) -> Floats:
+    """Return the expected squared error of a blend, if the coded value of an outlier is right."""
+    p, weight = posterior.probability, posterior.weight
+    return (p * np.square(1 - weight) + (1 - p) * np.square(weight)) * np.square(scores.residual)
 
 
-def signs_of_corrected(law: Law, around: Surroundings, evidence: Evidence) -> list[Floats | float]:
-    """What tells the error of a noisy pixel that was corrected."""
-    spread, rim = _log(evidence.spread, 1e-6), evidence.rim.astype(np.float64)
-    return [1.0, log_texture(evidence), spread, _share(law), rim, around.close, around.wide]
+def features_of_corrected(noise: ImpulseNoise, ranges: LocalRange, scores: PixelScores) -> list[Floats | float]:
+    """Return the features that predict the error of an outlier that was corrected."""
+    disagreement, border = _log(scores.patch_variance, 1e-6), scores.near_border.astype(np.float64)
+    return [1.0, log_residual(scores), disagreement, _log_fraction(noise), border, ranges.close, ranges.wide]
 
 
-def signs_of_clean(undecided: float, evidence: Evidence, chance: Floats) -> list[Floats | float]:
-    """What tells that a pixel was corrected in vain."""
-    return [1.0, logit(np.clip(chance, 1e-6, 1 - 1e-6)), _log(evidence.score, 1e-3), undecided]
+def features_of_clean(ambiguity: float, scores: PixelScores, probability: Floats) -> list[Floats | float]:
+    """Return the features that predict whether a corrected pixel was no outlier."""
+    return [1.0, logit(np.clip(probability, 1e-6, 1 - 1e-6)), _log(scores.score, 1e-3), ambiguity]
 
 
-def weighted(weights: Vector, signs: list[Floats | float]) -> Floats:
-    return np.asarray(sum(weight * sign for weight, sign in zip(weights, signs, strict=True)))
+def log_residual(scores: PixelScores) -> Floats:
+    return _log(scores.local_residual, 1e-3)
 
 
-def log_texture(evidence: Evidence) -> Floats:
-    return _log(evidence.texture, 1e-3)
+def _linear(weights: Vector, features: list[Floats | float]) -> Floats:
+    return np.asarray(sum(weight * feature for weight, feature in zip(weights, features, strict=True)))
 
 
-def _of_neighbours(values: Floats, extreme: np.ufunc) -> Floats:
-    """The least, or the greatest, value within three by three."""
-    for axis in (0, 1):
-        along = np.moveaxis(values, axis, 0)
-        found = along.copy()
-        extreme(found[1:], along[:-1], out=found[1:])
-        extreme(found[:-1], along[1:], out=found[:-1])
-        values = np.moveaxis(found, 0, axis)
-    return values
-
-
-def _share(law: Law) -> Floats:
-    return _log(law.share, 1e-4)
+def _log_fraction(noise: ImpulseNoise) -> Floats:
+    return _log(noise.fraction, 1e-4)
 
 
 def _log(values: Floats | float, least: float) -> Floats:

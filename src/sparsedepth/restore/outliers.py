@@ -1,0 +1,259 @@
+"""Estimate the probability that a pixel is an outlier, and blend measured and coded values by it.
+
+Outliers are far from the coded value and from their neighbours, outside their range, as large as the map's noise
+usually is, and isolated: texture comes in groups. A network with two hidden layers weighs these features. It was
+trained once on other maps with known noise (training/outlier_classifier.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from sparsedepth.coding.matmul import multiplied
+from sparsedepth.fitted import load_fitted
+from sparsedepth.neighbourhood import BoxCounts, Neighbours, box_mean, square_offsets
+from sparsedepth.restore.noise_model import ImpulseNoise
+from sparsedepth.restore.scores import PixelScores, difference_floor
+from sparsedepth.restore.settings import Settings
+from sparsedepth.restore.tiling import Tile
+from sparsedepth.vocabulary import DepthMap, Floats, Vector
+
+NEIGHBOUR_RANKS = {1: (0, 1, 3), 2: (0, 1, 2, 4, 7), 3: (0, 3, 10)}
+"""Radius in pixels -> ranks of the neighbours, by distance in depth, whose distance is a feature."""
+NEAR_OFFSETS = square_offsets(3)
+NEAR_RADII = np.abs(NEAR_OFFSETS).max(axis=1)
+FAR_OFFSETS = 3 * square_offsets(3)[np.abs(square_offsets(3)).max(axis=1) > 1]
+"""A sparse grid of pixels beyond the near ones, up to nine pixels away."""
+FAR_RANKS = (0, 3)
+"""Ranks of the far neighbours, by distance in depth, whose distance is a feature."""
+COUNT_WINDOWS_PX, COUNTED_SCORE = (5, 9, 21), 1.0
+"""Windows in which other pixels with a score above this one are counted."""
+FEATURE_CLIP = 4.0
+"""Largest size of a standardised feature. As in training, like all constants above."""
+PIXELS_PER_BATCH = 2**16
+"""Pixels whose neighbours are gathered together; memory only."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierClassifier:
+    """A network that turns features into the log-odds that a pixel is an outlier."""
+
+    mean: Floats
+    deviation: Floats
+    layers: tuple[tuple[Floats, Floats], ...]
+    """Weights and biases of each layer."""
+
+    @classmethod
+    def from_arrays(cls, stored: Mapping[str, Floats]) -> OutlierClassifier:
+        layers = tuple((stored[f"weights{i}"], stored[f"offsets{i}"]) for i in range(len(stored) // 2 - 1))
+        return cls(stored["mean"], stored["deviation"], layers)
+
+    def __call__(self, features: Floats) -> Vector:
+        return self.activations(self.standardise(features), multiplied)[-1][:, 0]
+
+    def standardise(self, features: Floats) -> Floats:
+        return np.clip((features - self.mean) / self.deviation, -FEATURE_CLIP, FEATURE_CLIP)
+
+    def activations(self, inputs: Floats, times: Callable[[Floats, Floats], Floats] = np.matmul) -> list[Floats]:
+        """Return the standardised inputs and the output of each layer."""
+        outputs = [inputs]
+        for weights, biases in self.layers[:-1]:
+            outputs.append(np.tanh(times(outputs[-1], weights) + biases))
+        weights, biases = self.layers[-1]
+        return [*outputs, times(outputs[-1], weights) + biases]
+
+
+@cache
+def shipped_classifier() -> OutlierClassifier:
+    """Load the classifier of the package."""
+    return OutlierClassifier.from_arrays(load_fitted("outlier_classifier").arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """How the pixels of a tile are judged."""
+
+    probability: Floats
+    """That a pixel is an outlier; 0 where missing."""
+    weight: Floats
+    """Of the coded value; 1 where missing."""
+
+    def blend(self, depth: DepthMap, scores: PixelScores) -> Floats:
+        """Return the weighted mean of measured and coded values; NaN where missing."""
+        return np.where(np.isfinite(depth), depth - self.weight * scores.residual, np.nan)
+
+
+@dataclass(frozen=True)
+class OutlierModel:
+    """Judges the pixels of a map whose impulse noise is known."""
+
+    noise: ImpulseNoise
+    step: float
+    """Quantisation step of the map; 0 = continuous."""
+    enabled: bool
+    """Whether measured values may be changed."""
+    settings: Settings
+    classifier: OutlierClassifier
+
+    def outliers(self, tile: Tile, posterior: Posterior) -> NDArray[np.bool_]:
+        """Mark the valid pixels whose value mostly follows the codes."""
+        return tile.valid & (posterior.weight > self.settings.outliers.corrected_weight)
+
+    def __call__(self, tile: Tile, scores: PixelScores) -> Posterior:
+        probability = np.zeros(scores.score.shape)
+        suspect = scores.score > self.settings.outliers.min_score
+        probability[suspect] = expit(self.log_odds(tile, scores, suspect))
+        weight = np.where(tile.valid, probability if self.enabled else 0.0, 1.0)
+        if tile.variance is not None:
+            sensor = np.where(tile.valid, tile.variance, 0)
+            weight = np.where(tile.valid, 1 - (1 - weight) * (1 - self._sensor_weight(scores, sensor)), 1.0)
+        return Posterior(probability, weight)
+
+    def log_odds(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Vector:
+        """Return the log-odds that the pixels of a mask are outliers."""
+        if not where.any():
+            return np.empty(0)
+        rows = self.features(tile, scores, where)
+        odds = [self.classifier(rows[batch]) for batch in _batches(len(rows))]
+        return np.concatenate(odds) + self.penalties(tile, scores, where)
+
+    def penalties(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Vector:
+        """Return what the log-odds of pixels lose in uniform blocks and beyond the amplitude of the noise."""
+        in_block = self.in_uniform_block(tile, scores)[where]
+        return np.where(in_block, -self.settings.outliers.max_penalty, self.amplitude_penalty(scores.at(where)))
+
+    def in_uniform_block(self, tile: Tile, scores: PixelScores) -> NDArray[np.bool_]:
+        """Mark pixels of a 2x2 block of similar depths: corners of structures, not noise."""
+        padding = [(0, 0)] * (tile.depth.ndim - 2) + [(1, 1)] * 2
+        depth = np.pad(tile.depth, padding, constant_values=np.nan)
+        four = [depth[..., down : down - 1 or None, right : right - 1 or None] for down in (0, 1) for right in (0, 1)]
+        spread = np.nan_to_num(reduce(np.maximum, four) - reduce(np.minimum, four), nan=np.inf)
+        least = reduce(np.minimum, (spread[..., a : a - 1 or None, b : b - 1 or None] for a in (0, 1) for b in (0, 1)))
+        similar = self.settings.outliers.block_similarity * np.abs(scores.residual)
+        return least <= np.maximum(self._floor(tile), similar)
+
+    def amplitude_penalty(self, scores: PixelScores) -> Vector:
+        """Return what the log-odds lose where a residual exceeds the noise's amplitude, unless it is isolated."""
+        excess = self.settings.outliers.max_amplitude**2 - np.square(scores.residual / self.noise.amplitude)
+        return np.where(self.is_isolated(scores), 0, np.clip(excess / 2, -self.settings.outliers.max_penalty, 0))
+
+    def is_isolated(self, scores: PixelScores) -> NDArray[np.bool_]:
+        """Mark pixels in smooth surroundings away from borders: a deviating pixel there is noise on any map."""
+        return ~scores.near_border & (scores.local_residual <= self.settings.scores.difference_floor)
+
+    def features(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Floats:
+        """Compute the features of the pixels of a mask, (pixels, features), of a map or of a stack of maps.
+
+        Lengths are relative to the difference floor; the residual also to the amplitude of the noise.
+        """
+        depth, noise = tile.depth, self.noise
+        valid = BoxCounts.of(tile.valid, where, max(COUNT_WINDOWS_PX))
+        suspects = BoxCounts.of(scores.score > COUNTED_SCORE, where, max(COUNT_WINDOWS_PX))
+        size, floor = np.abs(scores.residual[where]), np.broadcast_to(self._floor(tile), depth.shape)[where]
+        mean_residual = box_mean(
+            np.minimum(np.abs(scores.residual), 1).astype(np.float32), COUNT_WINDOWS_PX[-1], mode="constant"
+        )
+        columns = [
+            _log(size / noise.amplitude),
+            np.full(len(size), np.log(max(noise.fraction, 1e-4))),
+            np.full(len(size), np.log(noise.amplitude)),
+            _log(scores.score[where]),
+            _log(size / floor),
+            _log(np.sqrt(scores.patch_variance[where]) / floor),
+            _log(scores.local_residual[where] / floor),
+            *(valid.within(side) / side**2 for side in (3, 5)),
+            *(np.minimum(suspects.around(side) / np.maximum(valid.around(side), 1), 1) for side in COUNT_WINDOWS_PX),
+            _log(mean_residual[where] / floor),
+            *_near_features(depth, size, floor, where),
+            *self._asymmetry(scores, suspects, where),
+            *_far_features(depth, floor, where),
+        ]
+        return np.stack(columns, axis=1, dtype=np.float32)
+
+    def _asymmetry(self, scores: PixelScores, suspects: BoxCounts, where: NDArray[np.bool_]) -> list[Vector]:
+        """Compute how many more suspects lie on the pixel's side of the coded surface: nearby, and in the map.
+
+        The map's asymmetry does not count for isolated pixels: outliers may be one-sided by chance.
+        """
+        side = np.sign(scores.residual)
+        sides = np.where(scores.score > COUNTED_SCORE, side, 0).astype(np.int8)
+        nearby = BoxCounts.of(sides, where, max(COUNT_WINDOWS_PX)).around(COUNT_WINDOWS_PX[-1])
+        of_map = np.where(self.is_isolated(scores), 0, self.noise.asymmetry)
+        return [side[where] * nearby / (suspects.around(COUNT_WINDOWS_PX[-1]) + 1), (side * of_map)[where]]
+
+    def _floor(self, tile: Tile) -> Floats:
+        return difference_floor(tile, self.step, self.settings.scores)
+
+    def _sensor_weight(self, scores: PixelScores, sensor: Floats) -> Floats:
+        """Return the weight of the coded value where the sensor gives a variance.
+
+        Both variances decide, unless the difference exceeds them by far: then the codes have failed, at a step say.
+        """
+        coded = (
+            self.settings.outliers.patch_variance_factor * scores.patch_variance
+            + self.settings.scores.difference_floor**2
+        )
+        right, wrong = sensor + coded, sensor + 1
+        prior = self.settings.outliers.coding_failure_probability
+        log_odds = np.log(prior * np.sqrt(right / wrong)) + np.square(scores.residual) * (1 / right - 1 / wrong) / 2
+        return expit(-log_odds) * sensor / right
+
+
+def _far_features(depth: DepthMap, floor: Vector, where: NDArray[np.bool_]) -> list[Vector]:
+    """Compute the distances in depth to the nearest of the far neighbours."""
+    value, neighbours = depth[where], Neighbours.at(depth.shape, where, FAR_OFFSETS)
+    padded = neighbours.pad(depth)
+    nearest = np.empty((len(value), len(FAR_RANKS)), value.dtype)
+    for batch in _batches(len(value)):
+        distance = np.abs(padded[neighbours.index(batch)] - value[batch, None])
+        distance[np.isnan(distance)] = np.inf
+        nearest[batch] = np.partition(distance, FAR_RANKS, axis=1)[:, FAR_RANKS]
+    return [_log(nearest[:, i] / floor) for i in range(len(FAR_RANKS))]
+
+
+def _near_features(depth: DepthMap, size: Vector, floor: Vector, where: NDArray[np.bool_]) -> list[Vector]:
+    """Compute the distances in depth to the nearest neighbours, to their median and to their range."""
+    value, neighbours = depth[where], Neighbours.at(depth.shape, where, NEAR_OFFSETS)
+    padded = neighbours.pad(depth)
+    columns = [
+        _neighbour_features(padded[neighbours.index(batch)], value[batch], size[batch], floor[batch])
+        for batch in _batches(len(value))
+    ]
+    return [np.concatenate(column) for column in zip(*columns, strict=True)]
+
+
+def _neighbour_features(around: Floats, value: Vector, size: Vector, floor: Vector) -> list[Vector]:
+    """Compute the near features of one batch of pixels from their neighbours (pixels, neighbours)."""
+    distance = np.abs(around - value[:, None])
+    distance[np.isnan(distance)] = np.inf
+    columns = []
+    for radius, ranks in NEIGHBOUR_RANKS.items():
+        nearest = np.sort(distance[:, radius >= NEAR_RADII], axis=1)
+        columns += [_log(nearest[:, rank] / floor) for rank in ranks]
+    close, wide = (np.sort(around[:, radius >= NEAR_RADII], axis=1) for radius in (1, 2))
+    columns += [_log(np.abs(value - _quantile(ordered, 0.5)) / floor) for ordered in (close, wide)]
+    low, high = _quantile(wide, 0), _quantile(wide, 1)
+    outside = np.maximum(value - high, low - value) / floor
+    similar = (distance[:, NEAR_RADII <= 2] < size[:, None] / 2).sum(axis=1)
+    return [*columns, np.sign(outside) * np.log1p(np.abs(outside)), _log((high - low) / floor), similar]
+
+
+def _quantile(ordered: Floats, fraction: float) -> Vector:
+    """Return the quantile of each sorted row with NaN last; 0 for rows without values."""
+    last = np.isfinite(ordered).sum(axis=1) - 1
+    at = np.maximum(np.rint(last * fraction).astype(np.intp), 0)
+    return np.nan_to_num(np.take_along_axis(ordered, at[:, None], axis=1)[:, 0])
+
+
+def _batches(n_pixels: int) -> list[slice]:
+    return [slice(begin, begin + PIXELS_PER_BATCH) for begin in range(0, max(n_pixels, 1), PIXELS_PER_BATCH)]
+
+
+def _log(values: Vector) -> Vector:
+    return np.log(np.clip(values, 1e-3, 1e4))

@@ -1,0 +1,208 @@
+"""Interpolate missing pixels of a map by thin plates: a smooth one, and one that prefers creases to bending.
+
+The first is a thin plate with a free border. A plate rounds edges off and swings near them. The second is the robust
+version, by iteratively reweighted least squares: strong bends cost less than their square, so they concentrate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import binary_erosion
+from scipy.sparse import csr_matrix
+
+from sparsedepth.vocabulary import DepthMap, Floats, Vector
+
+SECOND_DIFFERENCES: tuple[tuple[int, dict[tuple[int, int], int]], ...] = (
+    (1, {(0, 0): 1, (1, 0): -2, (2, 0): 1}),
+    (1, {(0, 0): 1, (0, 1): -2, (0, 2): 1}),
+    (2, {(0, 0): 1, (1, 0): -1, (0, 1): -1, (1, 1): 1}),
+)
+"""Second differences along columns, along rows and across both, each with the weight of its square.
+
+The bending energy is the sum of these squares as far as they lie within the map. A plane has none, also at the border.
+"""
+
+
+@dataclass(frozen=True)
+class SurfaceSettings:
+    """Thresholds of the thin plates; chosen on crops of Middlebury 2005 with 50 to 95 % of the pixels missing."""
+
+    context_px: int = 8
+    """Pixels of a skipped hole, from its border, that the plate extends into: it would be clamped there otherwise."""
+    reweightings: int = 3
+    """Iterations of reweighted least squares."""
+    exponent: float = 0.7
+    """Power of a bend that its cost grows with, above `bend_scale`."""
+    bend_scale: float = 0.02
+    """Map standard deviations; smaller bends cost their square."""
+    plate_iterations: int = 300
+    """Most iterations of conjugate gradients for the smooth plate."""
+    plate_tolerance: float = 3e-3
+    """Norm of the gradient at which it stops, relative to the first."""
+    robust_iterations: int = 80
+    """Most iterations of conjugate gradients for each reweighting."""
+    robust_tolerance: float = 5e-2
+    """Norm of the gradient at which it stops, relative to the first."""
+
+
+class Surfaces(NamedTuple):
+    """Both interpolations of a map; valid pixels keep their values."""
+
+    plate: Floats
+    robust: Floats
+
+
+def interpolate(
+    depth: DepthMap, skip: NDArray[np.bool_] | None = None, settings: SurfaceSettings = SurfaceSettings()
+) -> Surfaces:
+    """Interpolate the missing pixels of a map by a thin plate and by a robust one.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in map standard deviations; NaN is missing. Without a valid pixel, the result is zero.
+    skip
+        Missing pixels that get a coarse guess only: local averages.
+    settings
+        Iterations and tolerances. Wide holes end a little short of the minimum.
+
+    Examples
+    --------
+    >>> depth = np.add.outer(np.zeros(5), np.arange(5.0))
+    >>> depth[2, 2] = np.nan
+    >>> float(interpolate(depth).plate[2, 2].round(2))
+    2.0
+    """
+    missing = ~np.isfinite(depth)
+    if skip is not None:
+        missing &= ~np.asarray(binary_erosion(skip, iterations=settings.context_px, border_value=1), bool)
+    plate = _local_averages(depth)
+    robust = plate.copy()
+    if missing.any() and not missing.all():
+        system = _ThinPlateSystem.of(plate, missing)
+        even = np.ones(len(system.offset))
+        values = system.solve(plate[missing], even, settings.plate_iterations, settings.plate_tolerance)
+        plate[missing] = values
+        for _ in range(settings.reweightings):
+            bend = system.bends @ values + system.offset
+            weights = (1 + np.square(bend / settings.bend_scale)) ** (settings.exponent / 2 - 1)
+            values = system.solve(values, weights, settings.robust_iterations, settings.robust_tolerance)
+        robust[missing] = values
+    return Surfaces(plate, robust)
+
+
+@dataclass(frozen=True, eq=False)
+class _ThinPlateSystem:
+    """Second differences that touch a missing pixel, as linear functions of the missing pixels in their order."""
+
+    bends: csr_matrix
+    offset: Vector
+    """Contribution of the valid pixels to each difference."""
+
+    @classmethod
+    def of(cls, values: Floats, missing: NDArray[np.bool_]) -> _ThinPlateSystem:
+        count = int(missing.sum())
+        number = np.full(missing.shape, -1, np.int32)
+        number[missing] = np.arange(count, dtype=np.int32)
+        lengths, numbers, coefficients, offset = [], [], [], []
+        for weight, stencil in SECOND_DIFFERENCES:
+            indices = _shifted(number, stencil)
+            touched = np.nonzero(np.maximum.reduce(indices) >= 0)
+            which = np.stack([each[touched] for each in indices], axis=1)
+            held = np.stack([each[touched] for each in _shifted(values, stencil)], axis=1)
+            factor, free = np.sqrt(weight) * np.array(list(stencil.values()), np.float64), which >= 0
+            lengths.append(free.sum(axis=1))
+            numbers.append(which[free])
+            coefficients.append(np.broadcast_to(factor, which.shape)[free])
+            offset.append(np.where(free, 0, held) @ factor)
+        ends = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        bends = csr_matrix((np.concatenate(coefficients), np.concatenate(numbers), ends), (len(ends) - 1, count))
+        return cls(bends, np.concatenate(offset))
+
+    @cached_property
+    def transpose(self) -> csr_matrix:
+        return csr_matrix(self.bends.T)
+
+    def solve(self, values: Vector, weights: Vector, iterations: int, tolerance: float) -> Vector:
+        """Reduce the weighted sum of squared bends, by preconditioned conjugate gradients."""
+        lengths = np.diff(self.bends.indptr)
+        scaled = self.bends.data * np.repeat(weights, lengths)
+        weighted = csr_matrix((scaled, self.bends.indices, self.bends.indptr), self.bends.shape)
+        energy = csr_matrix(self.transpose @ weighted)
+        descent = -(weighted.T @ (self.bends @ values + self.offset))
+        diagonal = energy.diagonal()
+        values, step = values.copy(), descent / diagonal
+        direction, left = step.copy(), float(descent @ step)
+        goal = tolerance**2 * left
+        for _ in range(iterations):
+            if left <= goal:
+                break
+            change = energy @ direction
+            length = left / float(direction @ change)
+            values += length * direction
+            change *= length
+            descent -= change
+            np.divide(descent, diagonal, out=step)
+            left, before = float(descent @ step), left
+            direction *= left / before
+            direction += step
+        return values
+
+
+def _shifted(values: NDArray[Any], stencil: Collection[tuple[int, int]]) -> list[NDArray[Any]]:
+    """Return the values at each pixel of a stencil, at all places where the whole stencil lies within the map."""
+    down, right = (max(along) for along in zip(*stencil, strict=True))
+    rows, columns = (max(side - far, 0) for side, far in zip(values.shape, (down, right), strict=True))
+    return [values[row : row + rows, column : column + columns] for row, column in stencil]
+
+
+def _local_averages(depth: DepthMap) -> Floats:
+    """Fill missing pixels from maps of half the size, those from maps of a quarter, and so on (pull-push)."""
+    valid = np.isfinite(depth)
+    return _pull_push(np.where(valid, depth, 0.0).astype(np.float64), valid.astype(np.float64))
+
+
+def _pull_push(total: Floats, weight: Floats) -> Floats:
+    """Average sums by their weights; where the weight is below one, blend with the map of half the size."""
+    shape, share = total.shape, np.minimum(weight, 1)
+    mean = total / np.where(weight > 0, weight, 1)
+    axes = [axis for axis in (0, 1) if shape[axis] > 1]
+    if not axes or share.min() == 1:
+        return mean
+    for axis in axes:
+        total, weight = _downsample(total, axis), _downsample(weight, axis)
+    coarse = _pull_push(total, weight)
+    for axis in axes:
+        coarse = _upsample(coarse, axis, shape[axis])
+    return coarse + share * (mean - coarse)
+
+
+def _downsample(values: Floats, axis: int) -> Floats:
+    """Add pairs of neighbours; of an odd number, each second pixel and half of its neighbours, so flips commute."""
+    along = np.moveaxis(values, axis, 0)
+    if len(along) % 2 == 0:
+        half = along[::2] + along[1::2]
+    else:
+        half = along[::2].copy()
+        half[1:] += along[1::2] / 2
+        half[:-1] += along[1::2] / 2
+    return np.moveaxis(half, 0, axis)
+
+
+def _upsample(values: Floats, axis: int, size: int) -> Floats:
+    """Interpolate linearly between the pixels that `_downsample` makes of so many; constant at the ends."""
+    along = np.moveaxis(values, axis, 0)
+    double = np.empty((size, *along.shape[1:]))
+    if size % 2 == 0:
+        padded = np.concatenate([along[:1], along, along[-1:]])
+        double[::2] = 0.75 * along + 0.25 * padded[:-2]
+        double[1::2] = 0.75 * along + 0.25 * padded[2:]
+    else:
+        double[::2], double[1::2] = along, (along[1:] + along[:-1]) / 2
+    return np.moveaxis(double, 0, axis)
