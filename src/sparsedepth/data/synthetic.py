@@ -56,6 +56,18 @@ def range_deviation(ranges: DepthMap, strength: float) -> Floats:
     return strength * np.nanstd(ranges) * np.square(ranges / np.nanmedian(ranges))
 
 
+def with_gaussian_noise(depth: DepthMap, strength: float, rng: np.random.Generator) -> DepthMap:
+    """Add Gaussian noise to every pixel; ``strength`` is its standard deviation, in standard deviations of the map."""
+    return (depth + strength * np.nanstd(depth) * rng.standard_normal(depth.shape)).astype(depth.dtype)
+
+
+def with_stuck_pixels(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
+    """Set a fraction of the valid pixels to the least or to the greatest value of the map (salt and pepper)."""
+    chosen = (rng.random(depth.shape) < share) & np.isfinite(depth)
+    ends = np.where(rng.random(depth.shape) < 0.5, np.nanmin(depth), np.nanmax(depth))
+    return np.where(chosen, ends, depth).astype(depth.dtype)
+
+
 def quantised(depth: DepthMap, levels: int) -> DepthMap:
     """Round to a number of levels over the map's range."""
     low, high = np.nanmin(depth), np.nanmax(depth)

@@ -27,7 +27,7 @@ DISPARITY_CROPS = {"Teddy": 4, "Cones": 3, "Venus": 3}
 LASER_CROPS = {"street_trees_os2": 2, "street_os0": 1, "corner_os1_a": 2, "trees_os1_sparse": 2, "walkway": 3}
 """Ten of each kind; street_os0 has room for one that is hardly holed."""
 LEVELS = 32
-BLOTS, RANGE_NOISE, FLYING = 0.05, 0.05, 0.5
+BLOTS, RANGE_NOISE, FLYING, STUCK, GAUSSIAN = 0.05, 0.05, 0.5, 0.03, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +121,14 @@ def _sensors() -> list[Row]:
             of_ranges=True,
         ),
         Row("quantised", lambda source, rng: synthetic.quantised(source.crop.depth, LEVELS)),
+        Row(f"{STUCK:.0%} stuck", lambda source, rng: synthetic.with_stuck_pixels(source.crop.depth, STUCK, rng)),
+        Row("Gaussian noise", lambda source, rng: synthetic.with_gaussian_noise(source.crop.depth, GAUSSIAN, rng)),
+        Row(
+            "Gaussian + 1%",
+            lambda source, rng: synthetic.corrupted(
+                synthetic.with_gaussian_noise(source.crop.depth, GAUSSIAN, rng), 0.01, rng
+            ),
+        ),
     ]
 
 

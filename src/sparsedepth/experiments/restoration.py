@@ -1,5 +1,5 @@
-"""The default restoration, blind, against competitors whom the truth has tuned, over a zoo of noise and holes; what
-each of its ingredients is worth; and whether its variance can be trusted."""
+"""The default restoration, blind, against competitors whom the truth has tuned, over a zoo of noise and holes; and
+whether its variance can be trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 from sparsedepth.data.time_of_flight import SIMULATED, simulated
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments import _zoo as zoo
-from sparsedepth.experiments._ablation import Arm, arms, filling_arms
 from sparsedepth.experiments._contestants import (
     NOISY,
     Contestant,
@@ -40,8 +39,6 @@ FILLERS = ("biharmonic", "linear")
 TOF_RIVALS = ("median", "bilateral", "TV-L2", "NL-means")
 TOF_FACTORS = (2, 4)
 DENOISE, INPAINT, GUIDED = own_methods()[0], own_filler(), "inpaint, guided"
-ABLATED, ABLATED_HOLES = (impulses(0.05),), ("80% missing",)
-"""The rows on which ingredients are taken out, on every second map."""
 CLEAR = 0.1
 """Deviations of the map beyond which noise is called an outlier, where detection is judged."""
 
@@ -77,23 +74,11 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Ablation:
-    """The default method without something on one spoilt map."""
-
-    source: Source
-    row: Row
-    spoilt: Spoilt
-    arm: Arm
-
-
-@dataclass(frozen=True, eq=False)
 class Plan:
     """Which maps are spoilt how, and who restores them."""
 
     sources: Sequence[Source]
     rows: Sequence[Row]
-    arms: Sequence[Arm] = ()
-    filling_arms: Sequence[Arm] = ()
     tof: Sequence[tuple[str, int]] = ()
     note: str = ""
 
@@ -105,18 +90,6 @@ class Plan:
             for draw in range(row.draws)
             for spoilt in [row.done(source, draw)]
             for contestant in contestants(row, source)
-        ]
-
-    def ablations(self) -> list[Ablation]:
-        every_second = [source for kind in KINDS for source in self.of_kind(kind)[::2]]
-        groups = ((ABLATED, self.arms), (ABLATED_HOLES, self.filling_arms))
-        return [
-            Ablation(source, row, row.done(source, 0), arm)
-            for names, some in groups
-            for row in self.rows
-            if row.name in names
-            for source in every_second
-            for arm in some
         ]
 
     def of_kind(self, kind: str) -> list[Source]:
@@ -143,14 +116,6 @@ class Results:
     promises: Promises = field(default_factory=Promises)
     shown: dict[tuple[str, str], tuple[Spoilt, DepthMap]] = field(default_factory=dict)
     """(kind, row) -> the first map, and what we made of it."""
-    ablation: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
-    """kind -> row -> arm -> decibels, one a map."""
-
-    def add_ablation(self, job: Ablation) -> None:
-        outcome = job.arm.done(job.spoilt, job.row.holes)
-        score = min(psnr(outcome.depth, job.spoilt.truth, missing="ignore"), MOST)
-        by_row = self.ablation.setdefault(job.source.kind, {}).setdefault(job.row.name, {})
-        by_row.setdefault(job.arm.name, []).append(score)
 
     def add(self, job: Job, outcome: Outcome) -> None:
         kind, truth = job.source.kind, job.spoilt.truth
@@ -192,18 +157,15 @@ class Bar:
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Spoil the maps, let everyone restore them; write tables, bars, and how far the variance can be trusted."""
-    plan = _quick_plan() if quick else Plan(zoo.unseen_sources(), zoo.rows(), arms(), filling_arms(), _tof_maps())
-    results, jobs, ablations = Results(), plan.jobs(), plan.ablations()
-    total = len(jobs) + len(ablations) + len(plan.tof)
+    plan = _quick_plan() if quick else Plan(zoo.unseen_sources(), zoo.rows(), _tof_maps())
+    results, jobs = Results(), plan.jobs()
+    total = len(jobs) + len(plan.tof)
     for done, (job, outcome) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
         progress(f"{job.source}, {job.row.name}: {job.contestant.name}", done + 1, total)
         results.add(job, outcome)
-    for done, job in enumerate(ablations):
-        progress(f"{job.source}, {job.row.name}: {job.arm.name}", len(jobs) + done + 1, total)
-        results.add_ablation(job)
     tof: dict[str, dict[str, float]] = {}
     for done, (scene, factor) in enumerate(plan.tof):
-        progress(f"{scene} at 1/{factor}", len(jobs) + len(ablations) + done + 1, total)
+        progress(f"{scene} at 1/{factor}", len(jobs) + done + 1, total)
         tof[f"{scene}, 1/{factor}"] = _tof_errors(scene, factor)
     bars = bars_of(results, plan, tof)
     output.mkdir(parents=True, exist_ok=True)
@@ -215,7 +177,6 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         "maps": {kind: [str(source) for source in plan.of_kind(kind)] for kind in KINDS},
         "psnr": results.psnr,
         "average precision": results.precision,
-        "ablation": results.ablation,
         "rmse": tof,
         "bars": [[bar.wanted, bar.measured, bar.met] for bar in bars],
     }
@@ -226,7 +187,7 @@ def _quick_plan() -> Plan:
     note = (
         "A quick run: one small part of the Motorcycle disparities stands in for laser maps and one for disparity maps."
     )
-    return Plan(zoo.stand_ins(), zoo.few_rows(), arms()[:2], note=note)
+    return Plan(zoo.stand_ins(), zoo.few_rows(), note=note)
 
 
 def _tof_maps() -> list[tuple[str, int]]:
@@ -349,7 +310,6 @@ def _write(
         trust_table(results.promises),
         "![reliability](restoration-reliability.png)",
         "![sparsification](restoration-sparsification.png)",
-        *_ablation_parts(results),
         *_tof_parts(tof),
         *(f"## {kind.capitalize()}, the first map\n\n![{kind}](restoration-{kind}.png)" for kind in KINDS),
     ]
@@ -401,35 +361,6 @@ def _guided(results: Results, kind: str, holes: Sequence[str]) -> list[str]:
         rows.append([name, *means, f"{gain:+.2f} ± {error:.2f}", f"{wins} of {len(results.of(kind, name, GUIDED))}"])
     head = ["with the left picture as guide", INPAINT.name, GUIDED, "gain", "maps won"]
     return [table(head, rows)]
-
-
-def _ablation_parts(results: Results) -> list[str]:
-    """What is lost without each ingredient."""
-    parts = []
-    for names, title in ((ABLATED, "finding and weighing noise"), (ABLATED_HOLES, "filling holes")):
-        cells = [(kind, row) for kind in KINDS for row in names if row in results.ablation.get(kind, {})]
-        if not cells:
-            continue
-        every = list(results.ablation[cells[0][0]][cells[0][1]])
-        rows = []
-        for arm in every:
-            row = [arm]
-            for kind, name in cells:
-                by = results.ablation[kind][name]
-                if arm == every[0]:
-                    row.append(f"{np.mean(by[arm]):.1f}")
-                else:
-                    loss, error = _mean_and_error(np.subtract(by[arm], by[every[0]]))
-                    row.append(f"{loss:+.2f} ± {error:.2f}")
-            rows.append(row)
-        parts += [f"### {title.capitalize()}", table(["", *(f"{kind}, {name}" for kind, name in cells)], rows)]
-    if not parts:
-        return []
-    told = (
-        "On every second map, one draw: the PSNR of the default, and the change when one ingredient is taken out or "
-        "replaced and everything else stays; ± is the standard error over the maps."
-    )
-    return ["## What each ingredient is worth", told, *parts]
 
 
 def _means(results: Results, kind: str, names: Sequence[str], rivals: Sequence[str], ours: str) -> str:

@@ -79,6 +79,8 @@ class NoiseLevel:
     def sigma_map(self, depth: DepthMap) -> DepthMap:
         """Return the standard deviation at each pixel; at least a part of that of its depth."""
         chosen, side = self.settings, self.settings.block_px
+        if not chosen.local_blocks:
+            return self.at_depth(depth).astype(np.float32)
         relative = _block_quantiles(depth, chosen) / (self.at_depth(_block_depths(depth, chosen)) * GAUSSIAN_QUANTILE)
         relative = np.where(np.isfinite(relative), relative, 1)
         around = percentile_filter(relative, chosen.flat_percentile, size=chosen.local_blocks, mode="reflect")
@@ -228,7 +230,7 @@ class Smoother:
         sigma = self.level.sigma_map(depth)
         patch_variance: Floats = np.zeros(depth.shape)
         smooth = depth
-        for left in (1, chosen.second_pass_ratio):
+        for left in filter(None, (1, chosen.second_pass_ratio)):
             average = average_patches(smooth, coder, units=left * sigma, window=window, threads=threads)
             patch_variance = patch_variance + average.variance
             smooth = average.mean.astype(np.float32)

@@ -99,7 +99,7 @@ def fill_holes(
     floor = settings.scores.difference_floor
     plate, robust = interpolate(depth, skip, settings.surfaces)
     robust = plate + _shrink_small(robust - plate, floor)
-    if valid.all() or not valid.any() or coder.unit is None or not coder.overlapping:
+    if valid.all() or not valid.any() or coder.unit is None or not (coder.overlapping and chosen.rounds):
         return Fills(plate, robust, robust, ~valid)
     stride = min(coder.stride + 1, min(coder.dictionary.patch_shape) // 2)
     quiet = replace(

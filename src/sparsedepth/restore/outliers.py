@@ -119,7 +119,8 @@ class OutlierModel:
         """Return the log-odds that the pixels of a mask are outliers."""
         if not where.any():
             return np.empty(0)
-        rows = self.features(tile, scores, where)
+        rows, ignored = self.features(tile, scores, where), list(self.settings.outliers.ignored_features)
+        rows[:, ignored] = self.classifier.mean[ignored]
         odds = [self.classifier(rows[batch]) for batch in _batches(len(rows))]
         return np.concatenate(odds) + self.penalties(tile, scores, where)
 

@@ -13,7 +13,7 @@ they are in ``models/``, with the script, the data, the seed and the commit that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparsedepth.surfaces import SurfaceSettings
 from sparsedepth.vocabulary import InputError
@@ -130,6 +130,7 @@ class OutlierSettings:
     third_pass_fraction: float = 0.1  #: Outliers from which suspects are scored three times: +0.1 to +0.5 dB.
     #: Variance of the coded value where a sensor gives its own, in variances of the patches.
     patch_variance_factor: float = 3.0
+    ignored_features: tuple[int, ...] = ()  #: Features that the classifier does not see; for ablation.
     coding_failure_probability: float = 5e-4  #: Prior that the codes have failed at a pixel, at a step say.
 
 
@@ -304,7 +305,7 @@ class Settings:
     clusters: ClusterSettings | None = ClusterSettings()
     flying: FlyingSettings | None = FlyingSettings()
     dense: DenseSettings = DenseSettings()
-    surfaces: SurfaceSettings = SurfaceSettings()
+    surfaces: SurfaceSettings = field(default_factory=SurfaceSettings)
     inpainting: InpaintingSettings = InpaintingSettings()
     guide: GuideSettings = GuideSettings()
     variance: VarianceSettings = VarianceSettings()
