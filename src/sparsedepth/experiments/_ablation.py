@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.experiments._cache import cached, restoration_version
 from sparsedepth.experiments._contestants import Outcome
-from sparsedepth.experiments._keeping import OURS, kept
 from sparsedepth.experiments._zoo import Spoilt
 from sparsedepth.restore import classifier, denoise, inpaint, noise_model, pipeline, posterior, scores, surfaces
 from sparsedepth.restore.inpainting import Trust
@@ -38,7 +38,8 @@ class Arm:
                 result = restore(spoilt.depth, threads=1, **self.wishes)
             return Outcome(result.depth, result.variance, origin=result.origin)
 
-        return kept(f"{self.name}, {holes}", (*OURS, "experiments/_ablation.py"), [spoilt.depth], make)
+        name = f"ablation: {self.name}, {'holes' if holes else 'noise'}"
+        return cached(name, restoration_version("default", "phi1"), [spoilt.depth], make)
 
     @contextmanager
     def _taken_out(self) -> Iterator[None]:

@@ -16,7 +16,11 @@ from sparsedepth.restore.restorer import METHODS, Restorer, at_least_one, dictio
 from sparsedepth.restore.tiling import Part, Work
 from sparsedepth.vocabulary import Belief, Floats, Origin, Restoration
 
-__all__ = ["METHODS", "Restorer", "believe", "denoise", "inpaint"]
+__all__ = ["METHODS", "METHOD_VERSION", "Restorer", "believe", "denoise", "inpaint"]
+
+METHOD_VERSION = 1
+"""Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
+again."""
 
 
 def believe(
