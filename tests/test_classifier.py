@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sparsedepth.restore.classifier import FLOCK, _sides, _Sums, in_squares, signs_of, too_large, vetoes
 
 from sparsedepth import Origin, denoise
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import classifier, pipeline, posterior
-from sparsedepth.restore.classifier import FLOCK, _sides, _Sums, in_squares, signs_of, too_large, vetoes
 from sparsedepth.restore.noise_model import Law
 from sparsedepth.restore.scores import Evidence, gather
 from sparsedepth.restore.tiling import Part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sparsedepth.restore.clusters import Blots, islands
 
 from sparsedepth import Origin, denoise, inpaint
 from sparsedepth.data.crops import crops
@@ -14,7 +15,6 @@ from sparsedepth.data.synthetic import blotted, corrupted, quantised, with_flyin
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import tiling
-from sparsedepth.restore.clusters import Blots, islands
 from sparsedepth.restore.scores import quantum_of
 
 UNIT_STEP = 0.15

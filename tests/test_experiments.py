@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from sparsedepth import experiments
-from sparsedepth.data import data_folder
-from sparsedepth.experiments import denoising, natural_noise
 from sparsedepth.experiments._ablation import arms, filling_arms
+
+from sparsedepth import Dictionary, baselines, experiments, restore, stereo
+from sparsedepth.data import data_folder
+from sparsedepth.experiments import _cache, denoising, natural_noise
+from sparsedepth.experiments._cache import cached
 from sparsedepth.experiments._claims import Claim, judge, table_of
 from sparsedepth.experiments._contestants import Outcome, own_methods
-from sparsedepth.experiments._keeping import kept
 from sparsedepth.restore import METHODS
 from sparsedepth.vocabulary import InputError
 
@@ -199,20 +199,20 @@ def test_restoration_in_short(tmp_path):
     assert steps == [(done, steps[-1][1]) for done in range(1, len(steps) + 1)]
 
 
-def test_outcomes_are_kept_until_map_name_or_program_change(tmp_path, monkeypatch):
+def test_outcomes_are_cached_until_map_name_or_version_change(tmp_path, monkeypatch):
     made = []
 
-    def outcome(name="a", depth=np.ones((2, 2)), rooms=("baselines",)):  # noqa: B008
+    def outcome(name="a", depth=np.ones((2, 2)), version="baselines 1"):  # noqa: B008
         def make():
             made.append(name)
             return Outcome(depth + 1, parameter=None, origin=np.zeros((2, 2), np.uint8))
 
-        return kept(name, rooms, [depth], make)
+        return cached(name, version, [depth], make)
 
     outcome()
     outcome()
-    assert len(made) == 2, "without a folder nothing is kept"
-    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "kept"))
+    assert len(made) == 2, "without a folder nothing is cached"
+    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "cache"))
     first, again = outcome(), outcome()
     assert len(made) == 3
     np.testing.assert_array_equal(first.depth, again.depth)
@@ -222,9 +222,23 @@ def test_outcomes_are_kept_until_map_name_or_program_change(tmp_path, monkeypatc
     assert again.origin.dtype == np.uint8
     outcome("b")
     outcome(depth=np.zeros((2, 2)))
-    outcome(rooms=("baselines", "patches.py"))
+    outcome(version="baselines 2")
     assert len(made) == 6
-    for file in (tmp_path / "kept").iterdir():
+    for file in (tmp_path / "cache").iterdir():
         file.write_bytes(file.read_bytes()[:100])
     outcome()
     assert len(made) == 7, "a torn file is made again"
+
+
+@pytest.mark.parametrize("room", [restore, stereo, baselines], ids=lambda room: room.__name__)
+def test_a_raised_method_version_is_another_version_of_its_room_alone(room, monkeypatch):
+    versions = {restore: _cache.restoration_version, stereo: _cache.stereo_version, baselines: _cache.baselines_version}
+    before = {each: version() for each, version in versions.items()}
+    monkeypatch.setattr(room, "METHOD_VERSION", room.METHOD_VERSION + 1)
+    assert [each for each, version in versions.items() if version() != before[each]] == [room]
+
+
+def test_the_version_of_restoration_tells_dictionaries_apart():
+    names = Dictionary.builtins()
+    assert len({_cache.restoration_version(name) for name in names}) == len(names)
+    assert _cache.restoration_version() == _cache.restoration_version("default")

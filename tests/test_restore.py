@@ -10,6 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
+from sparsedepth.restore.aggregate import vote
+from sparsedepth.restore.simulation import Levels, rehearse, rising
 
 from sparsedepth import Origin, denoise, inpaint
 from sparsedepth.data.crops import crops
@@ -19,9 +21,7 @@ from sparsedepth.data.synthetic import corrupted, range_deviation, with_range_no
 from sparsedepth.metrics import calibration, psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import dense, inpainting, noise_model, pipeline, posterior, surfaces, variance_measured
-from sparsedepth.restore.aggregate import vote
 from sparsedepth.restore.scores import SUSPECT, Evidence, gather, look_again, middle_of_surroundings
-from sparsedepth.restore.simulation import Levels, rehearse, rising
 from sparsedepth.restore.tiling import Part
 from sparsedepth.restore.variance_filled import Scattered, beyond, depth_in_holes, expected_error, keep_together
 from sparsedepth.vocabulary import Floats, Vector

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 def test_second_order_stereo_in_short(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
-    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "cache"))
     steps = []
     experiment = experiments.load("second_order")
     facts = experiment.run(tmp_path, lambda _, done, total: steps.append((done, total)), quick=True)
@@ -37,7 +37,7 @@ def test_second_order_stereo_in_short(tmp_path, monkeypatch):
     assert steps[-1] == (5, 5)
 
     def never(*_, **__):
-        raise AssertionError("what was kept is not made again")
+        raise AssertionError("what is cached is not made again")
 
     monkeypatch.setattr(second_order.second_order, "solve", never)
     again = experiment.run(tmp_path, lambda *_: None, quick=True)

@@ -57,7 +57,7 @@ def test_a_whole_run_asks_for_its_data(tmp_path):
 
 
 @pytest.mark.usefixtures("without_data")
-def test_jobs_are_kept_where_a_folder_is_named(tmp_path, monkeypatch):
+def test_jobs_are_cached_where_a_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path))
     scene = stereo._quick_plan().scenes[0]
     made = stereo.Job(scene, "squared", 0, "phi1", 16).done()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sparsedepth.restore.stuck import Stuck
 
 from sparsedepth import Origin, denoise
 from sparsedepth.data.crops import crops
@@ -12,7 +13,6 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore.stuck import Stuck
 from sparsedepth.vocabulary import DepthMap
 
 

@@ -19,6 +19,10 @@ from sparsedepth.baselines.wavelets import wavelet_frame
 from sparsedepth.baselines.windows import bilateral, median, nl_means, nl_means_median, switching_median
 from sparsedepth.vocabulary import DepthMap
 
+METHOD_VERSION = 1
+"""Version of the results of the baselines. Raise it by one with every change of results: cached outcomes are then made
+again."""
+
 
 @dataclass(frozen=True)
 class Competitor:
@@ -57,6 +61,7 @@ INPAINTERS: dict[str, Callable[[DepthMap], DepthMap]] = {"biharmonic": biharmoni
 __all__ = [
     "DENOISERS",
     "INPAINTERS",
+    "METHOD_VERSION",
     "Competitor",
     "biharmonic",
     "bilateral",

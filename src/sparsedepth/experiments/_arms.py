@@ -10,8 +10,8 @@ import numpy as np
 
 from sparsedepth.baselines import median
 from sparsedepth.data.middlebury import StereoScene
-from sparsedepth.experiments._keeping import kept_maps
-from sparsedepth.experiments._scenes import WINDOW, believe_median, believing, known
+from sparsedepth.experiments._cache import baselines_version, cached_arrays, restoration_version, stereo_version
+from sparsedepth.experiments._scenes import SPARSITY, SURE, WINDOW, believe_median, believing, known
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi, squared
 from sparsedepth.stereo.prior import NONE, Feedback
 from sparsedepth.stereo.solvers import graph_cut
@@ -35,12 +35,6 @@ FEEDBACK = {
     BOTH: Feedback(),
     BY_MEDIAN: Feedback(),
 }
-ROOMS = (
-    *(f"stereo/{file}.py" for file in ("costs", "cuts", "prior", "twolayer", "solvers/graph_cut")),
-    *("restore", "coding", "baselines", "patches.py", "dictionary.py"),
-    *("experiments/_arms.py", "experiments/_scenes.py"),
-)
-"""What the maps depend on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +64,13 @@ class Job:
     stride: int
 
     def done(self) -> dict[str, DepthMap]:
-        """The map of every arm; those of a job that was done before are kept, see `_keeping`."""
+        """Compute the map of every arm, or load them from the cache."""
         pair = self.scene.truth.pair
         scene = f"{self.scene.move}, {self.scene.cycles} cycles, {self.scene.rounds} rounds of {pair.max_disparity} px"
-        name = f"{self.data}, start {self.start}, {self.dictionary} every {self.stride}, {scene}"
-        rooms = (*ROOMS, f"models/dictionaries/{self.dictionary}.safetensors")
-        return kept_maps(name, rooms, [pair.left, pair.right], self._maps)
+        layers = f"{self.dictionary} every {self.stride}, {SPARSITY}, {WINDOW}, {SURE}, {FEEDBACK}"
+        name = f"{self.data}, start {self.start}, {scene}, {layers}"
+        version = f"{stereo_version()}, {restoration_version(self.dictionary)}, {baselines_version()}"
+        return cached_arrays(name, version, [pair.left, pair.right], self._maps)
 
     def _maps(self) -> dict[str, DepthMap]:
         pair = self.scene.truth.pair.grey()

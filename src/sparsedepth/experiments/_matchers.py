@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.experiments._arms import Scene
+from sparsedepth.experiments._cache import cached_arrays, restoration_version, stereo_version
 from sparsedepth.experiments._contestants import threads
-from sparsedepth.experiments._keeping import kept_maps
 from sparsedepth.experiments._scenes import PARTS
 from sparsedepth.markdown import table
 from sparsedepth.matching import match
@@ -27,19 +27,6 @@ OURS, THEIRS, SMOOTHED = "sparsedepth match", "OpenCV SGBM, filled", "OpenCV SGB
 WITH_PRIOR, ALONE, LOCAL = "variance", "variance, no prior", "local deviation of the disparity"
 MOST_BAD = {"Tsukuba": 4.2, "Venus": 1.2, "Teddy": 10.6, "Cones": 8.2}
 """Percent of all pixels: what was asked of `match` before it was measured."""
-
-ROOMS = (
-    "stereo",
-    "matching.py",
-    "restore",
-    "coding",
-    "neighbourhood.py",
-    "patches.py",
-    "dictionary.py",
-    "models/stereo_variance.safetensors",
-    "models/dictionaries/default.safetensors",
-)
-"""What the maps depend on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +53,11 @@ class Matched:
 
 
 def matched(scene: Scene) -> Matched:
-    """All matchers on a scene; kept, see `_keeping`."""
+    """Run all matchers on a scene, or load their maps from the cache."""
     pair = scene.truth.pair
     name = f"matchers up to {pair.max_disparity} px"
-    return Matched(scene, kept_maps(name, ROOMS, [pair.left, pair.right], lambda: _maps(pair)))
+    version = f"{stereo_version()}, {restoration_version()}"
+    return Matched(scene, cached_arrays(name, version, [pair.left, pair.right], lambda: _maps(pair)))
 
 
 def _maps(pair: StereoPair) -> dict[str, NDArray[Any]]:

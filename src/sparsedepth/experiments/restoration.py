@@ -13,6 +13,7 @@ import numpy as np
 from sparsedepth.data.time_of_flight import SIMULATED, simulated
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments import _zoo as zoo
+from sparsedepth.experiments._cache import baselines_version, cached, restoration_version
 from sparsedepth.experiments._contestants import (
     NOISY,
     Contestant,
@@ -23,7 +24,6 @@ from sparsedepth.experiments._contestants import (
     searched,
     threads,
 )
-from sparsedepth.experiments._keeping import OURS, THEIRS, kept
 from sparsedepth.experiments._trust import Promises, draw_trust, trust_table
 from sparsedepth.experiments._zoo import KINDS, SHARES, Row, Source, Spoilt, impulses
 from sparsedepth.markdown import table, write_made_part
@@ -59,12 +59,8 @@ class Job:
 
     def done(self) -> Outcome:
         depth, truth = self.spoilt.depth, self.spoilt.truth
-        return kept(
-            self.contestant.name,
-            OURS if self.ours else THEIRS,
-            self._seen(),
-            lambda: self.contestant.restore(depth, truth),
-        )
+        version = restoration_version() if self.ours else baselines_version()
+        return cached(self.contestant.name, version, self._seen(), lambda: self.contestant.restore(depth, truth))
 
     def _seen(self) -> list[Floats]:
         """All that the outcome depends on."""
@@ -199,9 +195,9 @@ def _tof_errors(scene: str, factor: int) -> dict[str, float]:
     maps = simulated(scene, factor)
 
     def error(contestant: Contestant) -> float:
-        rooms = OURS if contestant is DENOISE else THEIRS
+        version = restoration_version() if contestant is DENOISE else baselines_version()
         seen: list[DepthMap] = [maps.noisy] if contestant is DENOISE else [maps.noisy, maps.truth]
-        outcome = kept(contestant.name, rooms, seen, lambda: contestant.restore(maps.noisy, maps.truth))
+        outcome = cached(contestant.name, version, seen, lambda: contestant.restore(maps.noisy, maps.truth))
         return rmse(outcome.depth, maps.truth)
 
     return {each.name: error(each) for each in (NOISY, *map(searched, TOF_RIVALS), DENOISE)}

@@ -13,8 +13,8 @@ import numpy as np
 from sparsedepth.baselines import median
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair
 from sparsedepth.experiments import Progress
+from sparsedepth.experiments._cache import baselines_version, cached, restoration_version, stereo_version
 from sparsedepth.experiments._contestants import Outcome
-from sparsedepth.experiments._keeping import kept
 from sparsedepth.experiments._scenes import (
     PARTS,
     SPARSITY,
@@ -39,26 +39,6 @@ SEEDS, FEW = 5, 2
 """Of the arms that the claims are about and of their halves, and of the others."""
 ROUNDS = 2
 """Of both layers; the paper's."""
-ROOMS = (
-    "neighbourhood.py",
-    "stereo/costs.py",
-    "stereo/cuts.py",
-    "stereo/fusion.py",
-    "stereo/occlusion.py",
-    "stereo/opencv.py",
-    "stereo/order.py",
-    "stereo/prior.py",
-    "stereo/proposals.py",
-    "stereo/solvers/second_order.py",
-    "stereo/solvers/semi_global.py",
-    "stereo/twolayer.py",
-    "restore",
-    "coding",
-    "patches.py",
-    "models/dictionaries/phi1_32.safetensors",
-)
-"""On which the maps depend."""
-
 PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, PROPOSED, BY_MEDIAN, ANEW, ANEW_BOTH, FILTERED = (
     "2OP",
     "2OP, again",
@@ -115,7 +95,7 @@ ARMS: Mapping[str, Arm] = {
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One scene and seed: the plain map, then one arm from it; every map is kept (see `_keeping`)."""
+    """One scene and seed: the plain map, then one arm from it; every map is cached."""
 
     name: str
     scene: StereoScene
@@ -126,12 +106,12 @@ class Job:
 
     def done(self) -> DepthMap:
         pair = self.scene.pair
-        plain = self._kept(PLAIN, lambda: second_order.solve(self._cost(), pair, None, self._chance(0)))
+        plain = self._cached(PLAIN, lambda: second_order.solve(self._cost(), pair, None, self._chance(0)))
         if self.arm == PLAIN:
             return plain
         if self.arm == FILTERED:
             return median(plain, WINDOW)
-        return self._kept(self.arm, lambda: self._gone_on(plain))
+        return self._cached(self.arm, lambda: self._gone_on(plain))
 
     def _gone_on(self, plain: DepthMap) -> DepthMap:
         arm = ARMS[self.arm]
@@ -154,11 +134,12 @@ class Job:
     def _chance(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number])
 
-    def _kept(self, arm: str, make: Callable[[], DepthMap]) -> DepthMap:
+    def _cached(self, arm: str, make: Callable[[], DepthMap]) -> DepthMap:
         how = None if arm == PLAIN else replace(ARMS[arm], seeds=0)
-        told = f"{arm}, seed {self.seed}, {how}, {ROUNDS}, {self.dictionary}, {self.stride}, {SPARSITY}"
+        layers = f"{ROUNDS}, {self.dictionary}, {self.stride}, {SPARSITY}, {WINDOW}, {SURE}"
+        version = f"{stereo_version()}, {restoration_version(self.dictionary)}, {baselines_version()}"
         pictures = [view.reshape(len(view), -1) for view in (self.scene.pair.left, self.scene.pair.right)]
-        return kept(told, ROOMS, pictures, lambda: Outcome(make())).depth
+        return cached(f"{arm}, seed {self.seed}, {how}, {layers}", version, pictures, lambda: Outcome(make())).depth
 
 
 @dataclass(frozen=True, eq=False)

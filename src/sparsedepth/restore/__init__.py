@@ -22,7 +22,11 @@ from sparsedepth.restore.settings import Settings
 from sparsedepth.restore.tiling import TiledMap
 from sparsedepth.vocabulary import Belief, DepthMap, InputError, Restoration
 
-__all__ = ["METHODS", "Restorer", "Settings", "believe", "denoise", "inpaint"]
+__all__ = ["METHODS", "METHOD_VERSION", "Restorer", "Settings", "believe", "denoise", "inpaint"]
+
+METHOD_VERSION = 1
+"""Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
+again."""
 
 METHODS = {"calibrated": pipeline, "paper": paper}
 """Name -> module with ``patch_coder(dictionary, quality, settings)`` and ``fit(sample, coder, settings, ...)``."""

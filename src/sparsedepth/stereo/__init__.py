@@ -1,1 +1,5 @@
 """The middle layer: disparity from two views. What is believed of it comes in as a function, or as a `Belief`."""
+
+METHOD_VERSION = 1
+"""Version of the results of stereo matching. Raise it by one with every change of results: cached outcomes are then
+made again."""
