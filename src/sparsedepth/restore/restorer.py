@@ -9,9 +9,10 @@ import numpy as np
 
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import cores, in_order, one_blas_thread
-from sparsedepth.process_pool import Message, Processes, answer_all
+from sparsedepth.process_pool import Message
 from sparsedepth.restore import guided, large_holes, paper, pipeline
 from sparsedepth.restore.tiling import Work
+from sparsedepth.restore.worker import RestorerPool
 from sparsedepth.vocabulary import DepthMap, InputError, Restoration
 
 METHODS = {"calibrated": pipeline, "paper": paper}
@@ -104,17 +105,12 @@ class Restorer:
         with self.in_processes(count) as restore:
             yield from in_order(restore, frames, count)
 
-    def in_processes(self, count: int) -> Processes:
+    def in_processes(self, count: int) -> RestorerPool:
         """The same by so many other processes, to be called by as many threads."""
         dictionary = self._coding.dictionary
         words = {**self._recipe, "patch_shape": dictionary.patch_shape}
         words["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
-        return Processes(self, (words, {"atoms": dictionary.atoms}), count)
-
-
-def serve() -> None:
-    """Be one of such processes."""
-    answer_all(_made)
+        return RestorerPool(self, _made, (words, {"atoms": dictionary.atoms}), count)
 
 
 def _made(recipe: Message) -> Restorer:
