@@ -74,7 +74,7 @@ MAY_IMPORT = {
         "experiments",
         "serve",
     },
-    "serve": {"vocabulary", "dictionary", "files", "pictures", "restore", "stereo", "matching", "data"},
+    "serve": {"vocabulary", "process_pool", "dictionary", "files", "pictures", "restore", "stereo", "matching", "data"},
     "__main__": {"cli"},
 }
 NOT_REQUIRED = {

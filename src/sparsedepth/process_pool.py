@@ -1,142 +1,344 @@
-"""Restoring in processes of their own: threads of one process wait for each other's Python, processes do not.
+"""Worker processes that answer requests, report progress, and can be killed.
 
-They talk by pipes, in arrays and words, never in objects that would run something when they are read.
+Threads of one process wait for each other's Python; processes do not. And what runs in a process of its own can be
+stopped at any time, whatever it does. Messages are a header in JSON and named arrays of numbers, so that reading one
+runs nothing. Workers end when the process that started them does, however it ends: their standard input ends then.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from queue import SimpleQueue
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread, Timer
 from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.vocabulary import InputError, Restoration
+from sparsedepth.vocabulary import InputError
 
 LENGTH = struct.Struct("<Q")
-Message = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-"""Words, and arrays by their names."""
+Header = dict[str, Any]
+Message = tuple[Header, dict[str, NDArray[Any]]]
+"""What JSON can hold, and arrays by their names."""
+Report = Callable[[Header], None]
+Answer = Callable[[Header, dict[str, NDArray[Any]], Report], Message]
+"""Answers a request; may report its progress."""
 
 
-class Processes:
-    """Restores maps as ``restore`` does, in so many other processes; may be called by many threads at once.
+class WorkerDied(Exception):  # noqa: N818 (an event, as subprocess.TimeoutExpired is)
+    """The process ended before it had answered: it was killed, or it ran out of memory."""
 
-    ``recipe`` is what they make it from. They end when this process does, however it ends, because nothing is left to
-    read then; should one of them die, another takes its place. What does not come as plain arrays of numbers, or grows
-    in files (``out``), is restored here.
+
+class WorkerTimeout(Exception):  # noqa: N818
+    """The answer took longer than it was allowed to, so that the process was killed."""
+
+
+def ignore(header: Header) -> None:
+    """Take a report of progress, and do nothing."""
+
+
+class ProcessPool:
+    """Workers that answer requests, one at a time each; threads may ask at the same time.
+
+    Parameters
+    ----------
+    entry : str
+        ``"module:function"``. In each worker the function gets the header and the arrays of ``setup`` and returns an
+        `Answer`, which is called for every request.
+    n_workers : int
+        The number of processes.
+    setup : Message
+        What workers need to know before the first request.
+    environment : mapping of str to str
+        Environment variables of the workers, besides those of this process.
+
+    Notes
+    -----
+    A process is started when it is first needed, or by `spawn` and `start`. One that ended is replaced for the next
+    request. An `InputError` of the worker is raised here; any other error is a `RuntimeError` that names it.
     """
 
-    def __init__(self, restore: Callable[..., Restoration], recipe: Message, count: int) -> None:
-        self._here, self._recipe = restore, _packed(recipe)
+    def __init__(
+        self, entry: str, n_workers: int, setup: Message = ({}, {}), environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._workers = [_Worker(entry, _encode("setup", setup), environment or {}) for _ in range(n_workers)]
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        self._count = count
-        for _ in range(count):
-            self._idle.put(_Worker(self._recipe))
+        for worker in self._workers:
+            self._idle.put(worker)
 
-    def __call__(self, depth: Any, *, threads: int | None = None, out: Any = None, **more: Any) -> Restoration:
-        given = {"depth": depth, **{name: value for name, value in more.items() if value is not None}}
-        if out is not None or not all(
-            type(value) is np.ndarray and value.dtype.kind in "fiu" for value in given.values()
-        ):
-            return self._here(depth, threads=threads, out=out, **more)
-        asked, worker = _packed(({}, given)), self._idle.get()
+    def spawn(self) -> None:
+        """Start the processes of all idle workers that have none, without waiting for them."""
+        with self._all_idle() as idle:
+            for worker in idle:
+                worker.spawn()
+
+    def start(self, seconds: float | None = None) -> None:
+        """Start the processes of all idle workers that have none, and wait until they are ready.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            The time after which a worker that is not ready is killed.
+        """
+        with self._all_idle() as idle:
+            for worker in idle:
+                with worker.ended_by_error():
+                    worker.spawn()
+            for worker in idle:
+                with worker.ended_by_error():
+                    worker.wait_until_ready(seconds)
+
+    def run(self, request: Message, *, seconds: float | None = None, report: Report = ignore) -> Message:
+        """Ask the next idle worker.
+
+        Parameters
+        ----------
+        request : Message
+            The header and the arrays.
+        seconds : float, optional
+            The time after which the worker is killed.
+        report : callable
+            Gets the header of every report of progress, in the thread that asks.
+
+        Returns
+        -------
+        Message
+            The header and the arrays of the answer.
+        """
+        content, worker = _encode("request", request), self._idle.get()
         try:
-            words, arrays = worker.answer(asked)
-        except BaseException as error:
-            worker.kill()
-            worker = _Worker(self._recipe)
-            if isinstance(error, EOFError | OSError):
-                raise MemoryError("the process that restored it has died") from None
-            raise
+            with worker.ended_by_error():
+                kind, answer = worker.ask(content, seconds, report)
         finally:
             self._idle.put(worker)
-        if "refused" in words:
-            raise InputError(words["refused"])
-        if "mistake" in words:
-            raise RuntimeError(words["mistake"])
-        return Restoration(**arrays)
+        if kind == "input_error":
+            raise InputError(answer[0]["text"])
+        if kind == "error":
+            raise RuntimeError(answer[0]["text"])
+        return answer
 
-    def __enter__(self) -> Processes:
+    def kill(self) -> None:
+        """Kill all workers; requests that were running raise `WorkerDied`, the next ones start them again."""
+        for worker in self._workers:
+            worker.kill()
+
+    def close(self) -> None:
+        """End all workers for good, whatever they are doing; every request from now on raises `WorkerDied`."""
+        for worker in self._workers:
+            worker.close()
+        for worker in [self._idle.get() for _ in self._workers]:
+            worker.reap()
+            self._idle.put(worker)
+
+    @contextmanager
+    def _all_idle(self) -> Iterator[list[_Worker]]:
+        """Hold the workers that nobody is asking."""
+        idle: list[_Worker] = []
+        with suppress(Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        try:
+            yield idle
+        finally:
+            for worker in idle:
+                self._idle.put(worker)
+
+    def __enter__(self) -> ProcessPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _worker in range(self._count):
-            self._idle.get().end()
+        self.close()
 
 
 class _Worker:
-    """A process that has the modules of this one, but not its program: that may do anything when it is read."""
+    """One process, which has the modules of this one but not its program: that may do anything when it is imported.
 
-    def __init__(self, recipe: bytes) -> None:
-        words = f"import sys; sys.path[:] = {sys.path!r}; from sparsedepth.restore import serve; serve()"
-        one = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", words],
-            env=one,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the one who asks
+    Only `kill` and `close` may be called while another thread waits for an answer.
+    """
+
+    def __init__(self, entry: str, setup: bytes, environment: Mapping[str, str]) -> None:
+        self._program = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from sparsedepth.process_pool import worker_main; worker_main({entry!r})"
         )
-        self._first = recipe
+        self._setup, self._environment = setup, {**os.environ, **environment}
+        self._lock, self._closed = Lock(), False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_set_up = self._is_ready = False
 
-    def answer(self, asked: bytes) -> Message:
-        into, out = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
-        into.write(self._first + asked)
+    def spawn(self) -> None:
+        """Start the process unless it runs."""
+        if self._process is not None and self._process.poll() is not None:
+            self.reap()
+        with self._lock:
+            if self._closed:
+                raise WorkerDied
+            if self._process is None:
+                self._is_set_up = self._is_ready = False
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", self._program],
+                    env=self._environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,  # Ctrl-C goes to the process that asks
+                )
+
+    def wait_until_ready(self, seconds: float | None) -> None:
+        with self._killed_after(seconds):
+            self._send(b"")
+            while not self._is_ready:
+                self._receive()
+
+    def ask(self, request: bytes, seconds: float | None, report: Report) -> tuple[str, Message]:
+        """Send a request, pass its reports on, and return the kind and the content of the answer."""
+        if self._process is None:
+            self.spawn()
+        with self._killed_after(seconds):
+            self._send(request)
+            while True:
+                kind, message = self._receive()
+                if kind == "progress":
+                    report(message[0])
+                elif kind != "ready":
+                    return kind, message
+
+    def _send(self, content: bytes) -> None:
+        into = cast(IO[bytes], cast(Any, self._process).stdin)
+        into.write(content if self._is_set_up else self._setup + content)
+        self._is_set_up = True
         into.flush()
-        self._first = b""
-        return _unpacked(out)
+
+    def _receive(self) -> tuple[str, Message]:
+        kind, message = _decode(cast(IO[bytes], cast(Any, self._process).stdout))
+        self._is_ready = True
+        return kind, message
+
+    @contextmanager
+    def _killed_after(self, seconds: float | None) -> Iterator[None]:
+        if seconds is None:
+            yield
+            return
+        is_late = Event()
+        timer = Timer(seconds, lambda: (is_late.set(), self.kill()))
+        timer.start()
+        try:
+            yield
+        except (EOFError, OSError):
+            if not is_late.is_set():
+                raise
+        finally:
+            timer.cancel()
+            timer.join()  # it has killed the process by now, or never will
+        if is_late.is_set():
+            raise WorkerTimeout
+
+    @contextmanager
+    def ended_by_error(self) -> Iterator[None]:
+        """After any error the process may be amid an answer, so that it is ended."""
+        try:
+            yield
+        except BaseException as error:
+            self.reap()
+            if isinstance(error, EOFError | OSError):
+                raise WorkerDied from None
+            raise
 
     def kill(self) -> None:
-        self._process.kill()
-        self.end()
+        with self._lock:
+            if self._process is not None:
+                self._process.kill()
 
-    def end(self) -> None:
-        with self._process:  # closes its pipes and waits
-            pass
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+        self.kill()
+
+    def reap(self) -> None:
+        """Kill the process, wait for its end, and close its pipes."""
+        self.kill()
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):  # of a request that nobody reads any more
+                    cast(IO[bytes], pipe).close()
 
 
-def answer_all(make: Callable[[Message], Callable[..., Restoration]]) -> None:
-    """Restore what comes on standard input, the recipe first, until there is no more or nobody wants the results."""
-    given, told = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever prints does not mix with the results
-    with suppress(EOFError, BrokenPipeError):
-        restore = make(_unpacked(given))
-        while True:
-            told.write(_packed(_attempt(restore, _unpacked(given)[1])))
-            told.flush()
-    os._exit(0)  # without a word about results that could not be told
+def worker_main(entry: str) -> None:
+    """Run as a worker: answer the requests on standard input until it ends, or nobody reads the answers."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints does not mix with the answers
+    requests: SimpleQueue[Message] = SimpleQueue()
+    Thread(target=_listen, args=(requests,), daemon=True).start()
 
+    def send(kind: str, message: Message) -> None:
+        answers.write(_encode(kind, message))
+        answers.flush()
 
-def _attempt(restore: Callable[..., Restoration], given: dict[str, NDArray[Any]]) -> Message:
     try:
-        result = restore(**given, threads=1)
+        module, function = entry.split(":")
+        answer: Answer = getattr(import_module(module), function)(*requests.get())
+        send("ready", ({}, {}))
+        while True:
+            send(*_attempt(answer, requests.get(), lambda header: send("progress", (header, {}))))
+    except BrokenPipeError:
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)  # without waiting for the thread that listens
+
+
+def _listen(requests: SimpleQueue[Message]) -> None:
+    """Take requests in the background: the end of the asking process ends this one in the middle of its work."""
+    with suppress(EOFError):
+        while True:
+            requests.put(_decode(sys.stdin.buffer)[1])
+    os._exit(0)
+
+
+def _attempt(answer: Answer, request: Message, report: Report) -> tuple[str, Message]:
+    try:
+        return "answer", answer(*request, report)
+    except BrokenPipeError:
+        raise
     except InputError as error:
-        return {"refused": str(error)}, {}
+        return "input_error", ({"text": str(error)}, {})
     except Exception as error:
-        return {"mistake": f"{type(error).__name__}: {error}"}, {}
-    return {}, {"depth": result.depth, "variance": result.variance, "origin": result.origin}
+        return "error", ({"text": f"{type(error).__name__}: {error}"}, {})
 
 
-def _packed(message: Message) -> bytes:
-    words, arrays = message
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **{"": np.frombuffer(json.dumps(words).encode(), np.uint8)}, **arrays)
-    return LENGTH.pack(content.tell()) + content.getvalue()
+def _encode(kind: str, message: Message) -> bytes:
+    header, arrays = message
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"the array {name} holds Python objects; numbers only are sent")
+    forms = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    words = json.dumps({"kind": kind, "header": header, "arrays": forms}).encode()
+    return b"".join([LENGTH.pack(len(words)), words, *(array.tobytes() for array in arrays.values())])
 
 
-def _unpacked(pipe: IO[bytes]) -> Message:
+def _decode(pipe: IO[bytes]) -> tuple[str, Message]:
     (length,) = LENGTH.unpack(_exactly(pipe, LENGTH.size))
-    with np.load(io.BytesIO(_exactly(pipe, length)), allow_pickle=False) as content:
-        arrays = {name: content[name] for name in content.files}
-    return json.loads(arrays.pop("").tobytes()), arrays
+    words = json.loads(_exactly(pipe, length))
+    arrays = {name: _array(pipe, np.dtype(dtype), tuple(shape)) for name, dtype, shape in words["arrays"]}
+    return words["kind"], (words["header"], arrays)
+
+
+def _array(pipe: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    array = np.empty(shape, dtype)
+    if cast(Any, pipe).readinto(array.reshape(-1).view(np.uint8)) < array.nbytes:
+        raise EOFError
+    return array
 
 
 def _exactly(pipe: IO[bytes], length: int) -> bytes:

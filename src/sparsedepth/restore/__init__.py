@@ -15,11 +15,12 @@ from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import cores, in_order, one_blas_thread
-from sparsedepth.process_pool import Message, Processes, answer_all
+from sparsedepth.process_pool import Message
 from sparsedepth.restore import paper, pipeline
 from sparsedepth.restore.inpainting import as_guide, fill_large_holes, guided_inpaint
 from sparsedepth.restore.settings import Settings
 from sparsedepth.restore.tiling import TiledMap
+from sparsedepth.restorer_pool import RestorerPool
 from sparsedepth.vocabulary import Belief, DepthMap, InputError, Restoration
 
 __all__ = ["METHODS", "METHOD_VERSION", "Restorer", "Settings", "believe", "denoise", "inpaint"]
@@ -248,19 +249,14 @@ class Restorer:
         with self.in_processes(count) as restore:
             yield from in_order(restore, frames, count)
 
-    def in_processes(self, count: int) -> Processes:
+    def in_processes(self, count: int) -> RestorerPool:
         """Return a pool of processes that restore as this object does; it may be called by as many threads."""
         if self._settings != Settings():
             raise InputError("processes have the default settings; use threads with settings of your own")
         dictionary = self._coder.dictionary
         config = {**self._config, "patch_shape": dictionary.patch_shape}
         config["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
-        return Processes(self, (config, {"atoms": dictionary.atoms}), count)
-
-
-def serve() -> None:
-    """Run as a worker process."""
-    answer_all(_from_config)
+        return RestorerPool(self, _from_config, (config, {"atoms": dictionary.atoms}), count)
 
 
 def _from_config(message: Message) -> Restorer:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from sparsedepth.process_pool import WorkerDied, WorkerTimeout
 from sparsedepth.serve.limits import Limits, Refusal
 from sparsedepth.serve.processes import Worker
 from sparsedepth.serve.products import PRODUCTS, RAW
@@ -63,7 +64,7 @@ class Jobs:
         self._wake = asyncio.Event()
         self._running: Job | None = None
         self._attempt: asyncio.Task[Any] | None = None
-        self._desk, self._bench = Worker(), Worker("--warm")
+        self._desk, self._bench = Worker(), Worker(warm=True)
         self._paces: dict[tuple[str, ...], float] = {}
 
     async def __aenter__(self) -> Jobs:
@@ -165,7 +166,7 @@ class Jobs:
     async def _work(self) -> None:
         """Do what waits, one after the other."""
         while True:
-            with suppress(EOFError, TimeoutError, OSError):  # the next job will say
+            with suppress(WorkerDied, WorkerTimeout):  # the next job will say
                 await self._bench.start()
             while not self._waiting:
                 self._wake.clear()

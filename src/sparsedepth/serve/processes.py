@@ -1,93 +1,61 @@
-"""A process that does one task at a time, tells how far it is, and can be killed."""
+"""A worker process of the service, for coroutines: its failures are refusals."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
+from sparsedepth.process_pool import ProcessPool, WorkerDied, WorkerTimeout
 from sparsedepth.serve.limits import Refusal
 
 START_SECONDS = 60.0
+POLL_SECONDS = 0.1
 
 
 class Worker:
-    """Tasks go in and answers come out as lines of JSON; a task that lasts too long ends with the process."""
+    """A process that does one task at a time; a task that lasts too long, or is cancelled, ends with the process."""
 
-    def __init__(self, *arguments: str) -> None:
-        self._arguments = arguments
+    def __init__(self, *, warm: bool = False) -> None:
+        self._pool = ProcessPool("sparsedepth.serve.worker:worker_entry", 1, ({"warm": warm}, {}))
         self._turn = asyncio.Lock()
-        self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Have a process that is ready."""
-        if self._process is not None and self._process.returncode is None:
-            return
-        pipe = asyncio.subprocess.PIPE
-        command = (sys.executable, "-m", "sparsedepth.serve.worker", *self._arguments)
-        creating = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
-        try:
-            process = await asyncio.shield(creating)
-        except asyncio.CancelledError:
-            self._process = await creating  # `stop` must know of it
-            raise
-        self._process = process
-        async with asyncio.timeout(START_SECONDS):
-            await self._answer(process)
+        """Wait for a process that is ready."""
+        await self._in_thread(lambda: self._pool.start(START_SECONDS))
 
     async def stop(self) -> None:
-        """End the process, whatever it is doing."""
-        process, self._process = self._process, None
-        if process is not None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
+        """End the process for good, whatever it is doing."""
+        await asyncio.to_thread(self._pool.close)
 
     async def do(self, task: dict[str, Any], seconds: float, tell: Callable[[str], None] = lambda _: None) -> Any:
-        """What the task gives, when its turn comes; a `Refusal` when it fails or takes too long."""
+        """Return what the task gives, when its turn comes; raise a `Refusal` when it fails or takes too long."""
         async with self._turn:
             try:
                 await self.start()
-                process = self._process
-                if process is None:
-                    raise EOFError
-                async with asyncio.timeout(seconds):
-                    return await self._done(process, task, tell)
-            except TimeoutError:
-                await self.stop()
+                answer = await self._in_thread(
+                    lambda: self._pool.run((task, {}), seconds=seconds, report=lambda header: tell(header["stage"]))
+                )
+            except WorkerTimeout:
                 raise Refusal(
                     503,
                     f"this took longer than {seconds:g} seconds and was stopped; send a smaller map, or ask for less",
                 ) from None
-            except asyncio.CancelledError:
-                await self.stop()
-                raise
-            except (EOFError, OSError):
-                await self.stop()
+            except WorkerDied:
                 raise Refusal(503, "the process that did this ended; it may have run out of memory") from None
+        header = answer[0]
+        if "status" in header:
+            raise Refusal(header["status"], header["sentence"])
+        return header["done"]
 
-    async def _done(
-        self, process: asyncio.subprocess.Process, task: dict[str, Any], tell: Callable[[str], None]
-    ) -> Any:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(task).encode() + b"\n")
-        await process.stdin.drain()
-        while True:
-            answer = await self._answer(process)
-            if "stage" in answer:
-                tell(answer["stage"])
-            elif "status" in answer:
-                raise Refusal(answer["status"], answer["sentence"])
-            else:
-                return answer["done"]
-
-    async def _answer(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
-        assert process.stdout is not None
-        line = await process.stdout.readline()
-        if not line:
-            raise EOFError
-        return json.loads(line)
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        """Wait for what a thread does with the process; whoever cancels it kills the process."""
+        working = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            while not working.done():  # the process may be starting
+                self._pool.kill()
+                await asyncio.wait([working], timeout=POLL_SECONDS)
+            working.exception()
+            raise

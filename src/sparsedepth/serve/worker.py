@@ -1,41 +1,27 @@
-"""The other end of `processes.Worker`: read a task, do it, answer. Ends when the server does."""
+"""What a worker process of the service runs: it does tasks, and puts their failures into sentences for users."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import threading
 import traceback
-from queue import SimpleQueue
 from typing import Any
 
+from numpy.typing import NDArray
+
+from sparsedepth.process_pool import Answer, Header, Message, Report
 from sparsedepth.serve import tasks
 from sparsedepth.vocabulary import InputError, TooLargeError
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what a library prints is no answer
-    waiting: SimpleQueue[dict[str, Any]] = SimpleQueue()
-    threading.Thread(target=_listen, args=(waiting,), daemon=True).start()
-
-    def answer(**said: Any) -> None:
-        answers.write(json.dumps(said) + "\n")
-
-    if "--warm" in sys.argv[1:]:
+def worker_entry(setup: Header, _arrays: dict[str, NDArray[Any]]) -> Answer:
+    """Make what answers the tasks of the service."""
+    if setup["warm"]:
         tasks.warm_up()
-    answer(stage="ready")
-    while True:
-        task = waiting.get()
-        answer(**_attempt(task, lambda stage: answer(stage=stage)))
 
+    def answer(task: Header, _arrays: dict[str, NDArray[Any]], report: Report) -> Message:
+        return _attempt(task, lambda stage: report({"stage": stage})), {}
 
-def _listen(waiting: SimpleQueue[dict[str, Any]]) -> None:
-    """Take tasks in the background: the end of the server ends this process in the middle of its work."""
-    for line in sys.stdin:
-        waiting.put(json.loads(line))
-    os._exit(0)
+    return answer
 
 
 def _attempt(task: dict[str, Any], tell: tasks.Tell) -> dict[str, Any]:
@@ -58,7 +44,3 @@ def _in_fields(sentence: str, folder: str, shown: dict[str, str]) -> str:
     for stored, name in shown.items():
         sentence = sentence.replace(stored, name)
     return sentence.replace("profile=", "unit=").replace(" (most_pixels)", "").replace(" (most_bytes)", "")
-
-
-if __name__ == "__main__":
-    main()
