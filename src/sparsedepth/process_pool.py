@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.vocabulary import InputError, Restoration
+from sparsedepth.vocabulary import DepthImage, InputError, Restoration
 
 LENGTH = struct.Struct("<Q")
 Message = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -42,6 +42,8 @@ class Processes:
             self._idle.put(_Worker(self._recipe))
 
     def __call__(self, depth: Any, *, threads: int | None = None, out: Any = None, **more: Any) -> Restoration:
+        if isinstance(depth, DepthImage):
+            return self(depth.values, threads=threads, out=out, **more).described_by(depth)
         given = {"depth": depth, **{name: value for name, value in more.items() if value is not None}}
         if out is not None or not all(
             type(value) is np.ndarray and value.dtype.kind in "fiu" for value in given.values()
@@ -62,7 +64,7 @@ class Processes:
             raise InputError(words["refused"])
         if "mistake" in words:
             raise RuntimeError(words["mistake"])
-        return Restoration(**arrays)
+        return Restoration(arrays["depth"], arrays["variance"], arrays["origin"])
 
     def __enter__(self) -> Processes:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, get_args
 
@@ -73,6 +73,19 @@ Unit = Literal["m", "mm", "px", "1/m", ""]
 
 Kind = Literal["depth", "disparity", "inverse depth"]
 
+UNIT_FACTORS = {("m", "mm"): 1000.0, ("mm", "m"): 0.001}
+"""(From, to) -> what depths are multiplied by; variances are multiplied by its square."""
+
+
+def unit_factor(unit: Unit, kind: Kind, wanted: Unit) -> float:
+    """Return what numbers in one unit are multiplied by to be in another one; only depth in m or mm converts."""
+    if unit == wanted:
+        return 1.0
+    if kind != "depth" or (unit, wanted) not in UNIT_FACTORS:
+        came = f"{kind} in {unit or 'an unknown unit'}"
+        raise InputError(f"{came} cannot become {wanted!r}; only depth in m or mm can; say its unit when reading")
+    return UNIT_FACTORS[unit, wanted]
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -122,15 +135,11 @@ class DepthImage:
         object.__setattr__(self, "values", _as_map(self.values))
 
     def to(self, unit: Unit) -> DepthImage:
-        """The same depths in metres or millimetres."""
-        factors = {("m", "mm"): 1000.0, ("mm", "m"): 0.001}
+        """Return the same depths in metres or millimetres."""
         if unit == self.unit:
             return self
-        if self.kind != "depth" or (self.unit, unit) not in factors:
-            came = f"{self.kind} in {self.unit or 'an unknown unit'}"
-            raise InputError(f"{came} cannot become {unit!r}; only depth in m or mm can; say its unit when reading")
-        values = (self.values * np.float64(factors[self.unit, unit])).astype(np.float32)
-        return DepthImage(values, unit, self.kind, assumed=self.assumed)
+        factor = np.float64(unit_factor(self.unit, self.kind, unit))
+        return DepthImage((self.values * factor).astype(np.float32), unit, self.kind, assumed=self.assumed)
 
 
 def _check_unit_and_kind(unit: str, kind: str) -> None:
@@ -176,11 +185,27 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Restoration:
-    """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel."""
+    """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel.
+
+    ``unit``, ``kind`` and ``profile`` are those of the `DepthImage` that was restored: `sparsedepth.files.write` writes
+    the result as that map came. The result of an array has none.
+    """
 
     depth: DepthMap
     variance: DepthMap
     origin: NDArray[np.uint8]
+    unit: Unit = ""
+    kind: Kind = "depth"
+    profile: Profile | None = None
+
+    @property
+    def image(self) -> DepthImage:
+        """The restored map with what its numbers mean, as float32."""
+        return DepthImage(self.depth, self.unit, self.kind, self.profile)
+
+    def described_by(self, image: DepthImage) -> Restoration:
+        """Return the result with the unit, the kind and the profile of an image."""
+        return replace(self, unit=image.unit, kind=image.kind, profile=image.profile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,3 +306,8 @@ class Match:
     disparity: DepthMap
     variance: DepthMap
     origin: NDArray[np.uint8]
+
+    @property
+    def image(self) -> DepthImage:
+        """The disparities with what they mean."""
+        return DepthImage(self.disparity, "px", "disparity")

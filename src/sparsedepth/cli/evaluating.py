@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sparsedepth.cli.jobs import SQUARED
 from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
 from sparsedepth.cli.terminal import JsonOption, print_json, print_line, say, warn
 from sparsedepth.files import read_array
 from sparsedepth.files.stored import Pixels
 from sparsedepth.metrics import bad_pixels, calibration, mae, psnr, rmse
-from sparsedepth.vocabulary import DepthImage, DepthMap, InputError
+from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, unit_factor
 
 
 def evaluate_command(
@@ -44,7 +43,7 @@ def evaluate_command(
     came, image = image.unit, in_unit_of(true, image)
     facts = errors_of(image.values, true.values, threshold, peak) | {"unit": true.unit or "unknown"}
     if promised is not None:
-        promised = promised * SQUARED.get((came, image.unit), 1)
+        promised = promised * unit_factor(came, image.kind, image.unit) ** 2
         facts["calibration"] = _calibration(image.values, true.values, promised)
     if as_json:
         print_json(facts)

@@ -113,10 +113,7 @@ def _write(found: Match, places: dict[str, Path], metres: float) -> None:
             depth = np.where(depth <= FARTHEST, depth, np.nan)
         write(path, DepthImage(depth, "m"), profile="mm" if _integers(path) else None)
     path = places["disparity"]
-    image = DepthImage(found.disparity, "px", "disparity")
-    inside = path.suffix.lower() == ".npz"
-    beside = {"variance": found.variance, "origin": found.origin} if inside else {}
-    write(path, image, profile="kitti-disparity" if _integers(path) else None, **beside)
+    write(path, found, profile="kitti-disparity" if _integers(path) else None)
 
 
 def _integers(path: Path) -> bool:

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from sparsedepth.cli.evaluating import errors_of, in_unit_of, named_array, read_aloud, variance_of
-from sparsedepth.cli.jobs import SQUARED
 from sparsedepth.cli.places import Source, file_for, find_sources, require_new, require_place
 from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
 from sparsedepth.cli.showing import origins_of
@@ -18,7 +17,7 @@ from sparsedepth.cli.terminal import ForceOption, JsonOption, progress_bar, repo
 from sparsedepth.files import read_about
 from sparsedepth.findings import Finding, closing, sections
 from sparsedepth.report import write_report
-from sparsedepth.vocabulary import InputError
+from sparsedepth.vocabulary import InputError, unit_factor
 
 MOST = 100
 """Maps in one report; each is some hundred thousand bytes of pictures."""
@@ -84,6 +83,6 @@ def _finding(source: Source, reading: Reading, truths: Truths) -> Finding:
     true = read_aloud(file_for(truths.place, source.name), truths.reading)
     came, image = image.unit, in_unit_of(true, image)
     if variance is not None:
-        variance = variance * SQUARED.get((came, image.unit), 1)
+        variance = variance * unit_factor(came, image.kind, image.unit) ** 2
     errors = errors_of(image.values, true.values, truths.threshold)
     return Finding(name, image, variance, origin, true.values, errors, about)

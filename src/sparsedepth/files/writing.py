@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,35 @@ from sparsedepth.files.encoding import encode_floats, encode_integers
 from sparsedepth.files.formats import Format, format_of
 from sparsedepth.files.profiles import Codes, for_dtype, profile_named, with_options
 from sparsedepth.files.stored import Pixels
-from sparsedepth.vocabulary import DepthImage, InputError, Profile, as_array
+from sparsedepth.vocabulary import (
+    DepthImage,
+    InputError,
+    Match,
+    Profile,
+    Restoration,
+    Unit,
+    as_array,
+    unit_factor,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedFile:
+    """The content of a map's file that is not written yet; ``variance`` is in squared units of the file."""
+
+    path: Path
+    content: bytes
+    unit: Unit
+    variance: Pixels | None
+
+    def save(self) -> None:
+        """Write the file, whole or not at all."""
+        write_atomically(self.path, self.content)
 
 
 def write(
     path: str | Path,
-    image: DepthImage | ArrayLike,
+    image: DepthImage | Restoration | Match | ArrayLike,
     *,
     profile: str | Profile | None = None,
     scale: float | None = None,
@@ -30,28 +53,96 @@ def write(
     origin: ArrayLike | None = None,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a map; integer files round to the nearest code, float files hold float32.
+    """Write a map, or a result with its map; integer files round to the nearest code, float files hold float32.
 
     Without a profile an integer file is encoded as the image was read, and a float file holds its values as they are.
     With one, metres and millimetres convert as it asks, and a plain array is taken to be in its unit. Where a value
-    would round to the code for unknown pixels, the nearest other code is written. ``variance``, ``origin``
-    and ``about``, a few words on how the map was made, go beside it, in npz.
+    would round to the code for unknown pixels, the nearest other code is written.
+
+    Parameters
+    ----------
+    path
+        The file; its suffix chooses the format.
+    image
+        A map (height, width), NaN = unknown, or what `denoise`, `inpaint` or `match` return. An npz file of a result
+        also holds its variance and origin; other files hold its map.
+    profile
+        How the file holds numbers: the name of a profile, or a `Profile`.
+    scale
+        Stored number per unit, instead of the profile's own.
+    invalid
+        Stored numbers that mean unknown, instead of the profile's own.
+    variance, origin
+        Arrays (height, width) that go into an npz file with the map; the variance is in squared units of ``image``.
+    about
+        A few words on how the map was made, for npz files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsedepth import inpaint
+    >>> from sparsedepth.files import read
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write(folder / "scan.png", np.add.outer(np.zeros(24), np.linspace(1.0, 2.0, 24)), profile="tum")
+    >>> write(folder / "filled.png", inpaint(read(folder / "scan.png"), quality="fast"))
+    >>> read(folder / "filled.png").unit
+    'm'
     """
+    file = encode_file(
+        path,
+        image,
+        profile=profile,
+        scale=scale,
+        invalid=invalid,
+        variance=variance,
+        origin=origin,
+        about=about,
+    )
+    file.save()
+
+
+def encode_file(
+    path: str | Path,
+    image: DepthImage | Restoration | Match | ArrayLike,
+    *,
+    profile: str | Profile | None = None,
+    scale: float | None = None,
+    invalid: Codes = None,
+    variance: ArrayLike | None = None,
+    origin: ArrayLike | None = None,
+    about: Mapping[str, str] | None = None,
+) -> EncodedFile:
+    """Encode a map as `write` does, without writing it."""
     path = Path(path)
-    file_format = format_of(path)
+    file_format, inside = format_of(path), path.suffix.lower() == ".npz"
     try:
-        image, encoding = _encoding(image, file_format, profile, scale, invalid)
-        pixels = _pixels(image, encoding, file_format, coded=invalid is not None)
-        beside = _beside(image, path, variance=variance, origin=origin)
-        if about and path.suffix.lower() == ".npz":
+        source = _map_of(image)
+        stored, encoding = _encoding(source, file_format, profile, scale, invalid)
+        pixels = _pixels(stored, encoding, file_format, coded=invalid is not None)
+        converted = _converted(image.variance if isinstance(image, Restoration | Match) else None, source, stored)
+        beside = _beside(stored, path, variance=_converted(variance, source, stored), origin=origin)
+        if inside and isinstance(image, Restoration | Match):
+            beside = _beside(stored, path, variance=converted, origin=image.origin) | beside
+        if inside and about:
             beside["about"] = numpy_arrays.text_of(about)
-        if beside:
-            content = numpy_arrays.write_npz(pixels, encoding, **beside)
-        else:
-            content = file_format.write(pixels, encoding)
+        content = numpy_arrays.write_npz(pixels, encoding, **beside) if beside else file_format.write(pixels, encoding)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    write_atomically(path, content)
+    return EncodedFile(path, content, stored.unit, converted)
+
+
+def _map_of(image: DepthImage | Restoration | Match | ArrayLike) -> DepthImage | ArrayLike:
+    """Return the map of a result; one of which nothing is known is a plain array."""
+    if isinstance(image, Restoration) and image.profile is None and (image.unit, image.kind) == ("", "depth"):
+        return image.depth
+    return image.image if isinstance(image, Restoration | Match) else image
+
+
+def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, stored: DepthImage) -> Any:
+    """Convert variances in squared units of the source to those of the file."""
+    if variance is None or not isinstance(source, DepthImage) or source.unit == stored.unit:
+        return variance
+    return as_array("variance", variance) * unit_factor(source.unit, source.kind, stored.unit) ** 2
 
 
 def write_array(path: str | Path, array: ArrayLike) -> None:

@@ -14,7 +14,7 @@ from sparsedepth.restore import paper
 from sparsedepth.restore.aggregate import Coding, vote_on_noise
 from sparsedepth.restore.restorer import METHODS, Restorer, at_least_one, dictionary_of, n_threads
 from sparsedepth.restore.tiling import Part, Work
-from sparsedepth.vocabulary import Belief, Floats, Origin, Restoration
+from sparsedepth.vocabulary import Belief, DepthImage, Floats, Origin, Restoration
 
 __all__ = ["METHODS", "Restorer", "believe", "denoise", "inpaint"]
 
@@ -32,11 +32,13 @@ def believe(
 ) -> Belief:
     """The mean and the noise variance of each pixel, averaged over the patches that cover it.
 
-    NaN in ``depth`` is unknown; ``variance`` is what a sensor says of each pixel. Where a pixel is unknown the variance
-    is that of its prediction; where no patch knows anything, the mean is NaN and the variance infinite.
+    ``depth`` is an array or a `DepthImage`, NaN = unknown; ``variance`` is what a sensor says of each pixel. Where a
+    pixel is unknown the variance is that of its prediction; where no patch knows anything, the mean is
+    NaN and the variance infinite.
     """
     chosen = dictionary_of(dictionary) or Dictionary.builtin("default")
-    work = Work.of(depth, variance, chosen.patch_shape, invalid)
+    values = depth.values if isinstance(depth, DepthImage) else depth
+    work = Work.of(values, variance, chosen.patch_shape, invalid)
     coding = Coding(chosen, noise, sparsity, at_least_one("stride", stride))
 
     def believed(part: Part, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
@@ -66,7 +68,8 @@ def denoise(
     """Correct the noisy pixels of a depth map and fill its holes; the result says which pixel is which.
 
     ``depth`` is (height, width) in any unit, NaN = unknown; in integer maps 0 is unknown too, unless ``invalid`` names
-    other codes. ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
+    other codes. A `DepthImage`, as `sparsedepth.files.read` returns it, gives its unit, kind and profile to the result.
+    ``variance`` is what a sensor says of each pixel, in squared units. A hole that holds a whole patch is
     refused (NaN, infinite variance), unless ``outward`` asks to fill it ring by ring with growing variance.
     ``second_pass`` inpaints what the first pass found noisy, which pays with the paper's method. ``quality`` is "fast",
     "balanced" or "best", or "paper" for the paper's method, dictionary and stride. ``guide`` is a picture of the same

@@ -12,7 +12,7 @@ from sparsedepth.parallel import cores, in_order, one_blas_thread
 from sparsedepth.process_pool import Message, Processes, answer_all
 from sparsedepth.restore import guided, large_holes, paper, pipeline
 from sparsedepth.restore.tiling import Work
-from sparsedepth.vocabulary import DepthMap, InputError, Restoration
+from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Restoration
 
 METHODS = {"calibrated": pipeline, "paper": paper}
 """Name -> module with ``coding(dictionary, quality)`` and ``restorer(work, coding, ...)``."""
@@ -63,6 +63,9 @@ class Restorer:
         out: Restoration | None = None,
     ) -> Restoration:
         """Restore one map; arguments are those of `denoise`, and ``invalid`` replaces what holds for the others."""
+        if isinstance(depth, DepthImage):
+            options: dict[str, Any] = {"invalid": invalid, "threads": threads, "out": out}
+            return self(depth.values, variance=variance, guide=guide, **options).described_by(depth)
         codes = self._invalid if invalid is None else invalid
         work = Work.of(depth, variance, self._coding.dictionary.patch_shape, codes)
         picture = None if guide is None else guided.picture(guide, work.shape)
