@@ -40,12 +40,15 @@ for name, command in {
     app.command(name)(command)
 
 
+RENAMED = {"--unit": "--profile", "--output-unit": "--output-profile", "--truth-unit": "--truth-profile"}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        app(arguments, prog_name="sparsedepth")
+        app(_renamed(sys.argv[1:] if arguments is None else arguments), prog_name="sparsedepth")
     except InputError as error:
         _fail(str(error), 2)
     except OSError as error:
@@ -57,6 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         kind = type(error).__name__
         _fail(f"a mistake in sparsedepth ({kind}: {error}); SPARSEDEPTH_TRACEBACK=1 shows where, please report it", 1)
+
+
+def _renamed(arguments: Sequence[str]) -> list[str]:
+    """Replace options by their new names, with a warning; they are gone after the next release."""
+    words = [word.partition("=") for word in arguments]
+    for old in {word[0] for word in words} & RENAMED.keys():
+        say(f"{old} is now {RENAMED[old]}; the old name will be removed")
+    return ["".join((RENAMED.get(name, name), *value)) for name, *value in words]
 
 
 def _fail(message: str, code: int) -> NoReturn:

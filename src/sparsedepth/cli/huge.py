@@ -22,14 +22,14 @@ BLOCK = 1 << 22
 
 def stays_in_its_file(task: RestoringTask, place: Place) -> bool:
     """Whether a map is huge, and what is asked for can be written piece by piece."""
-    plain = task.output_unit is None and task.output_scale is None and task.guide is None
+    plain = task.output_profile is None and task.output_scale is None and task.guide is None
     outputs = [path for path in (place.output, place.variance) if path is not None]
     return plain and all(path.suffix.lower() in mapped.SUFFIXES for path in outputs) and mapped.is_huge(place.source)
 
 
 def restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared) -> Outcome:
     """Restore one huge map; nothing takes its name before all of it is there."""
-    came = mapped.map_file(place.source, task.read.unit, scale=task.read.scale, invalid=task.read.invalid or None)
+    came = mapped.map_file(place.source, task.read.profile, scale=task.read.scale, invalid=task.read.invalid or None)
     shared.notes.add(place.source.name, came.assumed)
     for path in place.outputs:
         path.parent.mkdir(parents=True, exist_ok=True)

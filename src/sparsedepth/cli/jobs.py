@@ -10,7 +10,7 @@ import numpy as np
 from sparsedepth.cli import huge
 from sparsedepth.cli.batch import Outcome, attempted
 from sparsedepth.cli.tasks import Place, RestoringTask, Shared
-from sparsedepth.cli.terminal import in_options, say
+from sparsedepth.cli.terminal import say
 from sparsedepth.files import encode_file, write_array
 from sparsedepth.vocabulary import InputError, Origin, Restoration
 
@@ -53,9 +53,9 @@ def _write(task: RestoringTask, place: Place, result: Restoration) -> str:
     """Write all that was asked for, or nothing; returns the unit."""
     fresh = [path for path in place.outputs if not os.path.lexists(path)]
     try:
-        file = encode_file(place.output, result, profile=task.output_unit, scale=task.output_scale, about=task.about)
+        file = encode_file(place.output, result, profile=task.output_profile, scale=task.output_scale, about=task.about)
     except InputError as error:
-        raise InputError(in_options(str(error), output=True)) from None
+        raise InputError(f"{error}; --output-profile and --output-scale say how it is written") from None
     try:
         for path in place.outputs:
             path.parent.mkdir(parents=True, exist_ok=True)

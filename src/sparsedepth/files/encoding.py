@@ -50,7 +50,7 @@ def encode_integers(values: DepthMap, profile: Profile, dtype: np.dtype) -> Pixe
         largest, reach = values[known].max(), top / _scale(profile)
         raise InputError(
             f"the largest value {largest:g} {unit} does not fit {dtype} at scale {profile.scale:g}, which ends at "
-            f"{reach:g}; use .tiff, or a smaller scale="
+            f"{reach:g}; use .tiff, or a smaller scale"
         )
     codes = np.rint(stored)
     for code in profile.invalid:
@@ -64,10 +64,10 @@ def _unknown_code(profile: Profile, dtype: np.dtype, n_unknown: int) -> float:
     if n_unknown == 0:
         return 0
     if not profile.invalid:
-        raise InputError(f"{n_unknown} pixels are unknown and no code stands for them; give invalid=0, or use .tiff")
+        raise InputError(f"{n_unknown} pixels are unknown and no code stands for them; give 0 as invalid, or use .tiff")
     code = profile.invalid[0]
     if not (float(code).is_integer() and 0 <= code <= np.iinfo(dtype).max):
-        raise InputError(f"the code {code:g} for unknown pixels does not fit {dtype}; give another invalid=")
+        raise InputError(f"the code {code:g} for unknown pixels does not fit {dtype}; give another one as invalid")
     return code
 
 
@@ -90,9 +90,9 @@ def encode_floats(values: DepthMap, profile: Profile, unknown: float) -> Pixels:
     with np.errstate(over="ignore"):
         stored = (values.astype(np.float64) * _scale(profile)).astype(np.float32)
     if np.isinf(stored[known]).any():
-        raise InputError(f"the largest value does not fit float32 at scale {profile.scale:g}; use a smaller scale=")
+        raise InputError(f"the largest value does not fit float32 at scale {profile.scale:g}; use a smaller scale")
     for code in profile.invalid:
         if (stored[known] == np.float32(code)).any():
-            raise InputError(f"a known pixel holds {code:g}, the code for unknown ones; give another invalid=")
+            raise InputError(f"a known pixel holds {code:g}, the code for unknown ones; give another one as invalid")
     stored[~known] = unknown
     return stored

@@ -48,7 +48,7 @@ def with_options(profile: Profile, scale: float | None, invalid: Codes) -> Profi
         profile = replace(profile, invalid=_numbers(invalid))
     if profile.scale is None:
         raise InputError(
-            f"the profile {profile.name} needs the scale of the scene (stored value per {profile.unit}): scale="
+            f"the profile {profile.name} needs the scale of the scene; give scale, the stored number per {profile.unit}"
         )
     return profile
 
@@ -82,7 +82,7 @@ def assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str]
     unit = f"in {profile.unit}" if profile.unit else "in an unknown unit"
     codes = " or ".join(f"{code:g}" for code in profile.invalid) or "NaN"
     took = f"took its {stored.pixels.dtype.name} numbers as {profile.kind} {unit}, {codes} = unknown"
-    return profile, f"{took}; if that is wrong, say profile= ({', '.join(PROFILES)}), scale= or invalid="
+    return profile, f"{took}; if that is wrong, give the profile ({', '.join(PROFILES)}), scale or invalid"
 
 
 def _guess(stored: Stored, suffix: str, scaled: bool) -> Profile:

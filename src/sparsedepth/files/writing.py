@@ -221,7 +221,7 @@ def _for_integers(profile: Profile, scale: float | None, invalid: Codes) -> Prof
     if scale is None:
         raise InputError(
             f"integer files round {profile.kind} in {profile.unit or 'an unknown unit'} to whole numbers; say how: "
-            "profile='mm', 'tum', 'kitti' or 'kitti-disparity', or scale= (stored number per unit); or use .tiff"
+            "give a profile (mm, tum, kitti, kitti-disparity) or a scale (stored number per unit), or use .tiff"
         )
     return replace(profile, dtype="uint16", invalid=profile.invalid if invalid is not None else (0.0,))
 

@@ -26,11 +26,11 @@ def warm_up() -> None:
     denoise(np.add.outer(np.arange(32.0), np.arange(32.0)), quality="fast")
 
 
-def read_map(folder: str, file: str, unit: str, scale: float | None, invalid: list[float] | None, pixels: int,
+def read_map(folder: str, file: str, profile: str, scale: float | None, invalid: list[float] | None, pixels: int,
              tell: Tell) -> Facts:  # fmt: skip
     """Take an uploaded map in."""
     os.chdir(folder)
-    image = read(file, unit, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
+    image = read(file, profile, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
     os.remove(file)
     return _keep_map(image)
 
@@ -55,7 +55,7 @@ def _keep_map(image: DepthImage) -> Facts:
     profile = None if image.profile is None else as_text(image.profile)
     known = float(np.isfinite(image.values).mean())
     return {"shape": image.values.shape, "unit": image.unit, "kind": image.kind, "profile": profile, "input": "map",
-            "known": known, "assumed": image.assumed.partition(": ")[2].replace("profile=", "unit=")}  # fmt: skip
+            "known": known, "assumed": image.assumed.partition(": ")[2]}  # fmt: skip
 
 
 def _keep_pair(pair: StereoPair) -> Facts:
