@@ -22,13 +22,13 @@ from sparsedepth.files import (
     PROFILES,
     DepthImage,
     Profile,
-    encode_file,
     read,
     read_array,
     read_map,
     write,
     write_array,
 )
+from sparsedepth.files.writing import encode_file
 
 NAN = np.nan
 DEPTH = np.array([[1.0, 2.5, NAN], [4.0, 5.0, 60.0]], np.float32)

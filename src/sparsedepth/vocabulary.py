@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, get_args
@@ -210,14 +209,15 @@ class Restoration:
 
 @dataclass(frozen=True, eq=False)
 class StereoPair:
-    """Two rectified views: what the left one shows at column x, the right one shows at x - disparity.
+    """Two rectified views: the left one shows at column x what the right one shows at x - disparity.
 
-    Any real pictures are taken, grey or colour, (height, width) or (height, width, channels), and become float32 of
-    0..255: bytes are as they are; floats within 0..1 fill the range; other numbers are read as the least of 8, 10, 12,
-    14 or 16 bits that holds both views. Disparities are searched from 0 to ``max_disparity``, inclusive.
-
-    >>> StereoPair(np.full((2, 8), 4095, np.uint16), np.zeros((2, 8), np.uint16), 3).left[0, 0]
-    array([255.], dtype=float32)
+    Parameters
+    ----------
+    left, right
+        Views of equal size, grey or colour, (height, width) or (height, width, channels). Costs expect brightness from
+        0 to 255. The numbers are kept, as float32; `StereoPair.from_images` scales pictures of any bit depth.
+    max_disparity
+        Disparities are searched from 0 to this number of pixels, inclusive.
     """
 
     left: Floats
@@ -225,17 +225,25 @@ class StereoPair:
     max_disparity: int
 
     def __post_init__(self) -> None:
-        views = [_as_picture(name, getattr(self, name)) for name in ("left", "right")]
-        if views[0].shape != views[1].shape:
-            came = " and ".join(" x ".join(map(str, view.shape)) for view in views)
-            raise InputError(
-                f"the views are {came} (height x width x channels); give two of equal size, both grey or both in "
-                "colour, rectified"
-            )
-        full = _full_scale(views)
-        for name, view in zip(("left", "right"), views, strict=True):
-            object.__setattr__(self, name, (view * np.float64(255 / full)).astype(np.float32))
-        object.__setattr__(self, "max_disparity", _as_range(self.max_disparity, views[0].shape[1]))
+        left, right = _as_views(self.left, self.right)
+        object.__setattr__(self, "left", left.astype(np.float32, copy=False))
+        object.__setattr__(self, "right", right.astype(np.float32, copy=False))
+        object.__setattr__(self, "max_disparity", _as_range(self.max_disparity, left.shape[1]))
+
+    @classmethod
+    def from_images(cls, left: Any, right: Any, max_disparity: int) -> StereoPair:
+        """Make a pair of pictures of any bit depth: brightness is scaled to 0..255.
+
+        Bytes are kept. Floats within 0..1 fill the range. Other numbers are read as the least of 8, 10, 12, 14 or 16
+        bits that holds both views.
+
+        >>> white, black = np.full((2, 8), 4095, np.uint16), np.zeros((2, 8), np.uint16)
+        >>> StereoPair.from_images(white, black, 3).left[0, 0]
+        array([255.], dtype=float32)
+        """
+        left, right = _as_views(left, right)
+        factor = np.float64(255 / _white((left, right)))
+        return cls((left * factor).astype(np.float32), (right * factor).astype(np.float32), max_disparity)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -243,23 +251,30 @@ class StereoPair:
         return self.left.shape[0], self.left.shape[1]
 
     def mirrored(self) -> StereoPair:
-        """The pair as a mirror shows it: the right view becomes the left one, and disparities stay positive."""
-        return self._with(np.ascontiguousarray(self.right[:, ::-1]), np.ascontiguousarray(self.left[:, ::-1]))
+        """Return the pair seen in a mirror: the views change places, and disparities stay positive."""
+        left, right = (np.ascontiguousarray(view[:, ::-1]) for view in (self.right, self.left))
+        return replace(self, left=left, right=right)
 
     def grey(self) -> StereoPair:
-        """The pair in one channel, the mean of all."""
-        return self._with(self.left.mean(axis=2, keepdims=True), self.right.mean(axis=2, keepdims=True))
+        """Return the pair in one channel, the mean of all."""
+        left, right = (view.mean(axis=2, keepdims=True) for view in (self.left, self.right))
+        return replace(self, left=left, right=right)
 
-    def _with(self, left: Floats, right: Floats) -> StereoPair:
-        """The same range with other pictures, which are not scaled again."""
-        pair = copy(self)
-        object.__setattr__(pair, "left", left)
-        object.__setattr__(pair, "right", right)
-        return pair
+
+def _as_views(left: Any, right: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return two views of equal shape (height, width, channels)."""
+    views = _as_picture("left", left), _as_picture("right", right)
+    if views[0].shape != views[1].shape:
+        came = " and ".join(" x ".join(map(str, view.shape)) for view in views)
+        raise InputError(
+            f"the views are {came} (height x width x channels); give two of equal size, both grey or both in "
+            "colour, rectified"
+        )
+    return views
 
 
 def _as_picture(name: str, picture: Any) -> NDArray[Any]:
-    """A view as (height, width, channels) of finite numbers that are not negative."""
+    """Return a view as (height, width, channels), of finite numbers that are not negative."""
     array = np.asarray(as_array(f"the {name} view", picture))
     if array.ndim not in (2, 3) or array.size == 0:
         raise InputError(
@@ -275,8 +290,8 @@ def _as_picture(name: str, picture: Any) -> NDArray[Any]:
     return array.reshape(*array.shape[:2], -1)
 
 
-def _full_scale(views: list[NDArray[Any]]) -> float:
-    """The number that stands for white."""
+def _white(views: Sequence[NDArray[Any]]) -> float:
+    """Guess the number that stands for white."""
     if all(view.dtype == np.uint8 for view in views):
         return 255.0
     largest = max(float(view.max()) for view in views)

@@ -11,7 +11,8 @@ from sparsedepth.cli import huge
 from sparsedepth.cli.batch import Outcome, attempted
 from sparsedepth.cli.tasks import Place, RestoringTask, Shared
 from sparsedepth.cli.terminal import say
-from sparsedepth.files import encode_file, write_array
+from sparsedepth.files import write_array
+from sparsedepth.files.writing import encode_file
 from sparsedepth.vocabulary import InputError, Origin, Restoration
 
 

@@ -59,7 +59,7 @@ def match_command(
     _require_places(left, right, places, force)
     begin = time.monotonic()
     solvers.load(solver)
-    pair = StereoPair(read_photo(left), read_photo(right), max_disparity)
+    pair = StereoPair.from_images(read_photo(left), read_photo(right), max_disparity)
     wishes: dict[str, Any] = {"prior": not no_prior, "rounds": rounds, "threads": threads, "seed": seed}
     found = _followed(stages(pair, solver=solver, **wishes), n_stages(not no_prior, rounds))
     _write(found, places, (focal or 0) * (baseline or 0))

@@ -10,7 +10,7 @@ from sparsedepth.files.numpy_arrays import read_about
 from sparsedepth.files.photos import read_photo
 from sparsedepth.files.profiles import PROFILES
 from sparsedepth.files.reading import MOST_BYTES, MOST_PIXELS, read, read_array, read_map
-from sparsedepth.files.writing import EncodedFile, encode_file, write, write_array
+from sparsedepth.files.writing import write, write_array
 from sparsedepth.vocabulary import DepthImage, Profile
 
 __all__ = [
@@ -19,10 +19,8 @@ __all__ = [
     "MOST_PIXELS",
     "PROFILES",
     "DepthImage",
-    "EncodedFile",
     "Format",
     "Profile",
-    "encode_file",
     "read",
     "read_about",
     "read_array",
