@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import evaluating, learning, matching, reporting, reproducing, restoring, serving, showing
+from sparsedepth.cli import dictionary, evaluating, learn, matching, reporting, reproducing, restoring, serving, showing
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.vocabulary import InputError
 
@@ -31,8 +31,8 @@ for name, command in {
     "show": showing.show_command,
     "evaluate": evaluating.evaluate_command,
     "report": reporting.report_command,
-    "learn": learning.learn_command,
-    "dictionary": learning.dictionary_command,
+    "learn": learn.learn_command,
+    "dictionary": dictionary.dictionary_command,
     "demo": reproducing.demo_command,
     "reproduce": reproducing.reproduce_command,
     "serve": serving.serve_command,
