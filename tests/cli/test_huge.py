@@ -12,17 +12,17 @@ import pytest
 import tifffile
 
 from outputs import files_below
-from sparsedepth.files import mapped, read, read_array
+from sparsedepth.files import memmap, read, read_array
 from sparsedepth.restore import tiling
 
 
 @pytest.fixture
 def small_is_huge(monkeypatch):
     """Tiles of 48 pixels, and maps that are mapped from 4,000 pixels on."""
-    monkeypatch.setattr(mapped, "HUGE", 4000)
+    monkeypatch.setattr(memmap, "MIN_PIXELS", 4000)
     monkeypatch.setattr(tiling, "MOST_PIXELS", 4000)
     monkeypatch.setattr(tiling, "TILE", 48)
-    monkeypatch.setattr(mapped, "PAUSE", 0.01)
+    monkeypatch.setattr(memmap, "RELEASE_SECONDS", 0.01)
 
 
 def scene() -> np.ndarray:
@@ -53,10 +53,10 @@ FILES = {
 def test_a_mapped_map_becomes_what_a_read_one_does(command, tmp_path, monkeypatch, small_is_huge, name, options):
     (tmp_path / "in").mkdir()
     FILES[name](tmp_path / "in" / name)
-    assert mapped.is_huge(tmp_path / "in" / name)
+    assert memmap.should_map(tmp_path / "in" / name)
     for way in ("mapped", "read"):
         if way == "read":
-            monkeypatch.setattr(mapped, "HUGE", 1 << 30)
+            monkeypatch.setattr(memmap, "MIN_PIXELS", 1 << 30)
         folders = {what: tmp_path / f"{way}-{what}" for what in ("out", "variance", "origin")}
         ended = command(
             *("denoise", tmp_path / "in", "-o", folders["out"], "--profile", "mm", "--quality", "fast", *options),

@@ -1,4 +1,4 @@
-"""From a map to a file that holds what it says: nothing overflows, no unit changes unasked, and it appears whole."""
+"""Write maps: nothing overflows, no unit changes unasked, and a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.files import numpy_arrays
-from sparsedepth.files.encoding import encode_floats, encode_integers
+from sparsedepth.files.codec import encode_floats, encode_integers
 from sparsedepth.files.formats import Format, format_of
-from sparsedepth.files.profiles import Codes, for_dtype, profile_named, with_options
+from sparsedepth.files.profiles import InvalidCodes, for_dtype, profile_named, with_options
 from sparsedepth.files.stored import Pixels
 from sparsedepth.vocabulary import (
     DepthImage,
@@ -48,7 +48,7 @@ def write(
     *,
     profile: str | Profile | None = None,
     scale: float | None = None,
-    invalid: Codes = None,
+    invalid: InvalidCodes = None,
     variance: ArrayLike | None = None,
     origin: ArrayLike | None = None,
     about: Mapping[str, str] | None = None,
@@ -107,7 +107,7 @@ def encode_file(
     *,
     profile: str | Profile | None = None,
     scale: float | None = None,
-    invalid: Codes = None,
+    invalid: InvalidCodes = None,
     variance: ArrayLike | None = None,
     origin: ArrayLike | None = None,
     about: Mapping[str, str] | None = None,
@@ -120,12 +120,12 @@ def encode_file(
         stored, encoding = _encoding(source, file_format, profile, scale, invalid)
         pixels = _pixels(stored, encoding, file_format, coded=invalid is not None)
         converted = _converted(image.variance if isinstance(image, Restoration | Match) else None, source, stored)
-        beside = _beside(stored, path, variance=_converted(variance, source, stored), origin=origin)
+        extra = _extra(stored, path, variance=_converted(variance, source, stored), origin=origin)
         if inside and isinstance(image, Restoration | Match):
-            beside = _beside(stored, path, variance=converted, origin=image.origin) | beside
+            extra = _extra(stored, path, variance=converted, origin=image.origin) | extra
         if inside and about:
-            beside["about"] = numpy_arrays.text_of(about)
-        content = numpy_arrays.write_npz(pixels, encoding, **beside) if beside else file_format.write(pixels, encoding)
+            extra["about"] = numpy_arrays.text_of(about)
+        content = numpy_arrays.write_npz(pixels, encoding, **extra) if extra else file_format.write(pixels, encoding)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return EncodedFile(path, content, stored.unit, converted)
@@ -146,7 +146,7 @@ def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, store
 
 
 def write_array(path: str | Path, array: ArrayLike) -> None:
-    """Write numbers that are no depth, as they are: a variance to a float file (inf stays inf), origins to a PNG."""
+    """Write numbers that are no depth: a variance to a float file (inf stays inf), origins to a PNG."""
     path = Path(path)
     file_format = format_of(path)
     numbers = _unmasked(as_array("what is to be written", array))
@@ -164,7 +164,7 @@ def write_array(path: str | Path, array: ArrayLike) -> None:
 
 
 def _unmasked(array: Any) -> Pixels:
-    """The numbers, NaN where they are masked; integers cannot say that."""
+    """Return the numbers, NaN where they are masked; masked integers are refused."""
     if np.ma.is_masked(array) and array.dtype.kind != "f":
         raise InputError(f"some of the {array.dtype} numbers are masked, which integers cannot say; fill them first")
     return np.ma.filled(array, np.nan) if np.ma.is_masked(array) else np.asarray(array)
@@ -183,12 +183,12 @@ def _encoding(
     file_format: Format,
     profile: str | Profile | None,
     scale: float | None,
-    invalid: Codes,
+    invalid: InvalidCodes,
 ) -> tuple[DepthImage, Profile]:
-    """The image in the unit to be written, and how."""
+    """Return the image in the unit to be written, and the profile to write it with."""
     if profile is None:
         image = image if isinstance(image, DepthImage) else DepthImage(as_array("the map", image))
-        return image, with_options(_as_it_came(image, file_format, scale), scale, invalid)
+        return image, with_options(_own_profile(image, file_format, scale), scale, invalid)
     chosen = for_dtype(profile_named(profile), np.dtype(np.uint16 if file_format.integers else np.float32))
     if not isinstance(image, DepthImage):
         image = DepthImage(as_array("the map", image), chosen.unit, chosen.kind)
@@ -204,7 +204,7 @@ def _encoding(
     return image.to(chosen.unit), chosen
 
 
-def _as_it_came(image: DepthImage, file_format: Format, scale: float | None) -> Profile:
+def _own_profile(image: DepthImage, file_format: Format, scale: float | None) -> Profile:
     plain = Profile("", image.unit, image.kind)
     if not file_format.integers:
         return plain
@@ -214,8 +214,8 @@ def _as_it_came(image: DepthImage, file_format: Format, scale: float | None) -> 
     return _for_integers(plain, scale, None)
 
 
-def _for_integers(profile: Profile, scale: float | None, invalid: Codes) -> Profile:
-    """The profile itself, or with a scale that the user gave, 16 bits and 0 for unknown pixels."""
+def _for_integers(profile: Profile, scale: float | None, invalid: InvalidCodes) -> Profile:
+    """Return the profile, or one with the user's scale, 16 bits and 0 for unknown pixels."""
     if profile.dtype != "float32":
         return profile
     if scale is None:
@@ -233,15 +233,13 @@ def _pixels(image: DepthImage, encoding: Profile, file_format: Format, *, coded:
     return encode_floats(image.values, encoding, unknown)
 
 
-def _beside(image: DepthImage, path: Path, **arrays: ArrayLike | None) -> dict[str, Pixels]:
-    """The arrays that go to an npz file beside the map, each a number a pixel."""
+def _extra(image: DepthImage, path: Path, **arrays: ArrayLike | None) -> dict[str, Pixels]:
+    """Return the arrays that go into an npz file with the map, each a number a pixel."""
     given: dict[str, Any] = {
         name: _unmasked(as_array(name, array)) for name, array in arrays.items() if array is not None
     }
     if given and path.suffix.lower() != ".npz":
-        raise InputError(
-            f"only .npz holds {' and '.join(given)} beside the map; use write_array for a file of their own"
-        )
+        raise InputError(f"only .npz holds {' and '.join(given)} with the map; use write_array for a file of their own")
     for name, array in given.items():
         if array.shape != image.values.shape or array.ndim != 2:
             raise InputError(f"{name} is {array.dtype} of shape {array.shape}; the map has shape {image.values.shape}")
