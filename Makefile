@@ -71,7 +71,8 @@ reproduce: install
 models: install
 	@test -n "$$SPARSEDEPTH_DATA" || { echo "set SPARSEDEPTH_DATA to the folder of the data sets"; exit 1; }
 	learn() { name=$$1; shift; (cd "$$SPARSEDEPTH_DATA" && "$(CURDIR)/$(BIN)/sparsedepth" learn \
-		middlebury2005/*/disp[15].png middlebury2006/*/disp[15].png --scale 3 --force "$$@" \
+		middlebury2005/*/disp[15].png middlebury2006/*/disp[15].png \
+		--profile middlebury --scale 3 --force "$$@" \
 		-o "$(CURDIR)/src/sparsedepth/models/dictionaries/$$name.safetensors"); }; \
 	learn phi1 --steps 1500 && \
 	learn phi2 --steps 1500 --holes keep && \

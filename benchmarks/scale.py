@@ -144,7 +144,7 @@ def huge(folder: Path) -> dict[str, Any]:
         source, target = folder / "huge.npy", folder / "huge.tiff"
         _huge_map(source, side)
         target.unlink(missing_ok=True)
-        words = [sys.executable, "-m", "sparsedepth", "denoise", source, "-o", target, "--unit", "m"]
+        words = [sys.executable, "-m", "sparsedepth", "denoise", source, "-o", target, "--profile", "m"]
         started = time.perf_counter()
         child = os.posix_spawn(sys.executable, [*map(str, words), "--quality", "fast", "--jobs", "1"], os.environ)
         _, status, usage = os.wait4(child, 0)

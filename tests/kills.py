@@ -129,7 +129,7 @@ def writers_killed(rounds: int, rng: random.Random, folder: Path) -> dict[str, i
 def denoise_killed(rounds: int, rng: random.Random, folder: Path) -> dict[str, int]:
     """Whatever is there is as an undisturbed run made it, and --resume ends with the same files."""
     source = scenes(folder / "in")
-    words = ("denoise", source, "--quality", "fast", "--jobs", 2, "--resume", "--unit", "mm")
+    words = ("denoise", source, "--quality", "fast", "--jobs", 2, "--resume", "--profile", "mm")
     seconds = finished(run(*words, "-o", f"{folder / 'whole'}/"))
     whole = results(folder / "whole")
     count = {"kills": 0, "files": 0, "resumed": 0}
@@ -179,7 +179,7 @@ def learn_killed(rounds: int, rng: random.Random, folder: Path) -> dict[str, int
 def two_runs_at_once(rounds: int, rng: random.Random, folder: Path) -> dict[str, int]:
     """Two runs into one folder both end well, and every file is whole."""
     source = scenes(folder / "in")
-    words = ("denoise", source, "--quality", "fast", "--jobs", 2, "--unit", "mm")
+    words = ("denoise", source, "--quality", "fast", "--jobs", 2, "--profile", "mm")
     seconds = finished(run(*words, "-o", f"{folder / 'whole'}/"))
     whole = results(folder / "whole")
     count = {"pairs": 0, "files": 0}
@@ -214,7 +214,7 @@ def full_and_read_only_disks(rounds: int, rng: random.Random, folder: Path) -> d
             (place / "2.tiff").write_bytes(b"precious")
             (place / "filling").write_bytes(bytes(4096 if read_only else rng.choice([4096, 8192])))
             subprocess.run(["mount", "-o", f"remount,{'ro' if read_only else 'rw'},size=16k", place], check=True)
-            words = ("denoise", source, "-o", f"{place}/", "--quality", "fast", "--force", "--unit", "mm")
+            words = ("denoise", source, "-o", f"{place}/", "--quality", "fast", "--force", "--profile", "mm")
             code = ended(forked(run(*words), said=folder / "said"))
             said = (folder / "said").read_text()
             told = [line for line in said.splitlines() if "No space left" in line or "ead-only" in line]

@@ -23,7 +23,7 @@ from sparsedepth.cluster import connect
 from sparsedepth.files import write_array
 
 pytest.importorskip("distributed")
-QUICK = ("--quality", "fast", "--method", "paper", "--unit", "mm")
+QUICK = ("--quality", "fast", "--method", "paper", "--profile", "mm")
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 

@@ -36,7 +36,7 @@ def test_processes_with_other_threads_and_seeds_write_the_same_bytes(tmp_path):
         env = {**os.environ, "PYTHONHASHSEED": str(threads)}
         env |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         out = tmp_path / f"out{threads}"
-        maps = ("denoise", tmp_path / "in", "--unit", "mm", "--quality", "fast", "--npz", "--jobs", jobs, "-o", out)
+        maps = ("denoise", tmp_path / "in", "--profile", "mm", "--quality", "fast", "--npz", "--jobs", jobs, "-o", out)
         atoms = ("learn", tmp_path / "in/0.png", "--patch", 6, "--atoms", 40, "--steps", 12, "--threads", threads)
         for words in (maps, (*atoms, "--batch", 300, "-o", out / "atoms.safetensors")):
             subprocess.run([sys.executable, "-m", "sparsedepth", *map(str, words)], env=env, check=True, timeout=120)

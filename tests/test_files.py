@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from PIL import Image
 
-from sparsedepth import InputError
+from sparsedepth import InputError, Match, Restoration, Restorer, believe, denoise, inpaint
 from sparsedepth.files import (
     FORMATS,
     PROFILES,
@@ -28,6 +28,7 @@ from sparsedepth.files import (
     write,
     write_array,
 )
+from sparsedepth.files.writing import encode_file
 
 NAN = np.nan
 DEPTH = np.array([[1.0, 2.5, NAN], [4.0, 5.0, 60.0]], np.float32)
@@ -75,7 +76,7 @@ def test_a_file_that_can_say_its_meaning_leaves_nothing_to_assume(suffix, unit, 
         np.testing.assert_array_equal(again.values, DEPTH)
     else:
         assert again.assumed.startswith(f"map{suffix}: took its")
-        assert "profile=" in again.assumed
+        assert "give the profile (" in again.assumed
 
 
 @pytest.mark.parametrize("profile", INTEGER_PROFILES, ids=lambda p: p.name)
@@ -149,7 +150,7 @@ def test_memory_mapped_arrays_and_arrays_in_npy_of_any_order(tmp_path):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ([[70000.0]], "largest value 70000 mm does not fit uint16.*use .tiff, or a smaller scale="),
+        ([[70000.0]], "largest value 70000 mm does not fit uint16.*use .tiff, or a smaller scale"),
         ([[-3.0]], "smallest value -3 mm is negative"),
         ([[65535.2]], "does not fit"),
     ],
@@ -360,7 +361,7 @@ def test_auto_says_what_it_assumed(name, array, unit, kind, tmp_path):
     assert (image.unit, image.kind) == (unit, kind)
     np.testing.assert_array_equal(image.values, [[NAN, 9]])
     assert f"{name}: took its {array.dtype} numbers as {kind} in {unit or 'an unknown unit'}" in image.assumed
-    assert "say profile= (mm, tum, kitti" in image.assumed
+    assert "give the profile (mm, tum, kitti" in image.assumed
 
 
 def test_auto_with_a_scale_does_not_claim_millimetres(tmp_path):
@@ -522,3 +523,76 @@ def test_unknown_names_missing_file_and_bad_scale(tmp_path):
             read(tmp_path / "x.npy", "m", invalid=codes)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=r"only \.npz files do"):
         read_array(tmp_path / "x.npy", name="depth")
+
+
+# --- what goes in comes out -----------------------------------------------------------------------------------------
+
+
+def wavy(shape=(24, 30)) -> np.ndarray:
+    """Metres, with a hole that is filled and one pixel that is wrong."""
+    depth = np.add.outer(np.zeros(shape[0]), np.linspace(1.0, 2.0, shape[1]))
+    depth[5:7, 5:8], depth[15, 15] = np.nan, 4.0
+    return depth
+
+
+@pytest.mark.parametrize(
+    "restore", [denoise, inpaint, Restorer(quality="fast")], ids=["denoise", "inpaint", "Restorer"]
+)
+def test_a_map_that_was_read_is_restored_and_written_as_it_came(tmp_path, restore):
+    write(tmp_path / "in.png", wavy(), profile="tum")
+    image = read(tmp_path / "in.png")
+    result, plain = restore(image), restore(image.values)
+    assert (result.unit, result.kind, result.profile) == ("m", "depth", image.profile)
+    assert (plain.unit, plain.kind, plain.profile) == ("", "depth", None)
+    for name in ("depth", "variance", "origin"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(plain, name))
+    write(tmp_path / "out.png", result)
+    assert read(tmp_path / "out.png").profile == image.profile
+    np.testing.assert_allclose(read(tmp_path / "out.png").values, result.depth, atol=0.5 / 5000 + 1e-6)
+    write(tmp_path / "out.npz", result)
+    np.testing.assert_array_equal(read(tmp_path / "out.npz").values, result.depth)
+    assert read(tmp_path / "out.npz").unit == "m"
+    for name in ("variance", "origin"):
+        np.testing.assert_array_equal(read_array(tmp_path / "out.npz", name=name), getattr(result, name))
+
+
+def test_processes_take_images_too():
+    image = DepthImage(wavy(), "m")
+    restorer = Restorer(quality="fast")
+    (there,) = restorer.each([image], processes=1)
+    assert there.unit == "m"
+    np.testing.assert_array_equal(there.depth, restorer(image).depth)
+
+
+def test_a_belief_takes_an_image():
+    image = DepthImage(wavy(), "m")
+    np.testing.assert_array_equal(believe(image, stride=4).mean, believe(image.values, stride=4).mean)
+
+
+def test_variances_follow_the_unit_of_their_file(tmp_path):
+    image = DepthImage(wavy(), "m")
+    variance = np.full(image.values.shape, 0.25, np.float32)
+    origin = np.zeros(image.values.shape, np.uint8)
+    result = Restoration(image.values, variance, origin, "m")
+    write(tmp_path / "one.npz", result, profile="mm")
+    write(tmp_path / "two.npz", image, profile="mm", variance=variance, origin=origin)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    np.testing.assert_array_equal(read_array(tmp_path / "one.npz", name="variance"), 0.25e6)
+    assert encode_file(tmp_path / "x.tiff", result, profile="mm").unit == "mm"
+    assert not (tmp_path / "x.tiff").exists()
+
+
+def test_the_result_of_an_array_is_in_the_unit_of_its_profile(tmp_path):
+    millimetres = np.nan_to_num(1000 * wavy()).astype(np.uint16)
+    write(tmp_path / "x.png", inpaint(millimetres, quality="fast"), profile="ros")
+    known = millimetres > 0
+    np.testing.assert_array_equal(read_array(tmp_path / "x.png")[known], millimetres[known])
+
+
+def test_a_match_is_written_with_its_variance(tmp_path):
+    found = Match(np.full((4, 5), 2.5, np.float32), np.ones((4, 5), np.float32), np.zeros((4, 5), np.uint8))
+    write(tmp_path / "x.npz", found)
+    assert (read(tmp_path / "x.npz").unit, read(tmp_path / "x.npz").kind) == ("px", "disparity")
+    np.testing.assert_array_equal(read_array(tmp_path / "x.npz", name="variance"), found.variance)
+    write(tmp_path / "x.png", found, profile="kitti-disparity")
+    assert (read_array(tmp_path / "x.png") == 640).all()

@@ -46,12 +46,24 @@ def step_scene(near=9, far=3, shape=(30, 70), seed=0) -> tuple[Any, Any, Any]:
     ],
 )
 def test_pictures_of_any_depth_become_bytes(picture, white):
-    pair = StereoPair(picture, picture, 2)
+    pair = StereoPair.from_images(picture, picture, 2)
     assert pair.left.dtype == np.float32
     assert pair.left.ndim == 3
     np.testing.assert_allclose(pair.left, white, rtol=1e-6)
 
 
+@pytest.mark.parametrize("largest", [0.5, 255.0, 4095.0])
+def test_a_pair_keeps_its_numbers_and_nothing_made_of_it_is_scaled(largest):
+    left = np.random.default_rng(0).uniform(0, largest, (9, 20, 3)).astype(np.float32)
+    pair = StereoPair(left, left[::-1], 6)
+    np.testing.assert_array_equal(pair.left, left)
+    np.testing.assert_array_equal(pair.mirrored().right, left[:, ::-1])
+    np.testing.assert_array_equal(pair.grey().left[..., 0], left.mean(axis=2))
+    small = StereoPair(pair.left[::2, ::2], pair.right[::2, ::2], 3)
+    np.testing.assert_array_equal(small.left, left[::2, ::2])
+
+
+@pytest.mark.parametrize("make", [StereoPair, StereoPair.from_images], ids=["as they are", "from images"])
 @pytest.mark.parametrize(
     ("left", "right", "reach", "said"),
     [
@@ -66,9 +78,9 @@ def test_pictures_of_any_depth_become_bytes(picture, white):
         (np.zeros((4, 9)), np.zeros((4, 9)), 2.5, "whole number"),
     ],
 )
-def test_what_is_no_pair_is_refused(left, right, reach, said):
+def test_what_is_no_pair_is_refused(left, right, reach, said, make):
     with pytest.raises(InputError, match=said):
-        StereoPair(left, right, reach)
+        make(left, right, reach)
 
 
 def test_a_mirror_of_a_mirror_is_the_pair():

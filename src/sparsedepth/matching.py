@@ -57,10 +57,11 @@ def match(
 ) -> Match:
     """The disparity of every pixel of the left view, with its variance in squared pixels and its `Origin`.
 
-    The views are rectified pictures of equal size, grey or colour, of any depth (see `StereoPair`); disparities from 0
-    to ``max_disparity`` are searched. Pixels that do not match both ways are filled from what lies behind them.
-    ``prior`` lets the sparse belief about the map speak in the variance; ``rounds`` solves again that often with the
-    belief in the cost, as the paper does: with the default solver that made Middlebury 2005 worse by 0.2 % of pixels.
+    The views are rectified pictures of equal size, grey or colour, of any bit depth (see `StereoPair.from_images`);
+    disparities from 0 to ``max_disparity`` are searched. Pixels that do not match both ways are filled from what lies
+    behind them. ``prior`` lets the sparse belief about the map speak in the variance. ``rounds`` solves again so often
+    with the belief in the cost, as the paper does: with the default solver that made Middlebury 2005 worse by 0.2 % of
+    pixels.
 
     >>> rng = np.random.default_rng(0)
     >>> scene = rng.integers(0, 255, (24, 48), np.uint8)
@@ -68,7 +69,7 @@ def match(
     >>> float(np.median(found.disparity).round())
     3.0
     """
-    pair = StereoPair(left, right, max_disparity)
+    pair = StereoPair.from_images(left, right, max_disparity)
     steps = stages(pair, solver=solver, prior=prior, rounds=rounds, threads=threads, seed=seed)
     return next(stage.result for stage in steps if stage.result is not None)
 

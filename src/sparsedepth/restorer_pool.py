@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.process_pool import Answer, Header, Message, ProcessPool, Report, WorkerDied
-from sparsedepth.vocabulary import Restoration
+from sparsedepth.vocabulary import DepthImage, Restoration
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -45,13 +45,16 @@ class RestorerPool:
         self._pool.spawn()
 
     def __call__(self, depth: Any, *, threads: int | None = None, out: Any = None, **more: Any) -> Restoration:
+        if isinstance(depth, DepthImage):
+            return self(depth.values, threads=threads, out=out, **more).described_by(depth)
         given = {"depth": depth, **{name: value for name, value in more.items() if value is not None}}
         if out is not None or not all(_is_plain(value) for value in given.values()):
             return self._fallback(depth, threads=threads, out=out, **more)
         try:
-            return Restoration(**self._pool.run(({}, given))[1])
+            arrays = self._pool.run(({}, given))[1]
         except WorkerDied:
             raise MemoryError("the process that restored it has died") from None
+        return Restoration(arrays["depth"], arrays["variance"], arrays["origin"])
 
     def __enter__(self) -> RestorerPool:
         return self

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, get_args
 
@@ -73,6 +72,19 @@ Unit = Literal["m", "mm", "px", "1/m", ""]
 
 Kind = Literal["depth", "disparity", "inverse depth"]
 
+UNIT_FACTORS = {("m", "mm"): 1000.0, ("mm", "m"): 0.001}
+"""(From, to) -> what depths are multiplied by; variances are multiplied by its square."""
+
+
+def unit_factor(unit: Unit, kind: Kind, wanted: Unit) -> float:
+    """Return what numbers in one unit are multiplied by to be in another one; only depth in m or mm converts."""
+    if unit == wanted:
+        return 1.0
+    if kind != "depth" or (unit, wanted) not in UNIT_FACTORS:
+        came = f"{kind} in {unit or 'an unknown unit'}"
+        raise InputError(f"{came} cannot become {wanted!r}; only depth in m or mm can; say its unit when reading")
+    return UNIT_FACTORS[unit, wanted]
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -122,15 +134,11 @@ class DepthImage:
         object.__setattr__(self, "values", _as_map(self.values))
 
     def to(self, unit: Unit) -> DepthImage:
-        """The same depths in metres or millimetres."""
-        factors = {("m", "mm"): 1000.0, ("mm", "m"): 0.001}
+        """Return the same depths in metres or millimetres."""
         if unit == self.unit:
             return self
-        if self.kind != "depth" or (self.unit, unit) not in factors:
-            came = f"{self.kind} in {self.unit or 'an unknown unit'}"
-            raise InputError(f"{came} cannot become {unit!r}; only depth in m or mm can; say its unit when reading")
-        values = (self.values * np.float64(factors[self.unit, unit])).astype(np.float32)
-        return DepthImage(values, unit, self.kind, assumed=self.assumed)
+        factor = np.float64(unit_factor(self.unit, self.kind, unit))
+        return DepthImage((self.values * factor).astype(np.float32), unit, self.kind, assumed=self.assumed)
 
 
 def _check_unit_and_kind(unit: str, kind: str) -> None:
@@ -176,23 +184,40 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Restoration:
-    """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel."""
+    """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel.
+
+    ``unit``, ``kind`` and ``profile`` are those of the `DepthImage` that was restored: `sparsedepth.files.write` writes
+    the result as that map came. The result of an array has none.
+    """
 
     depth: DepthMap
     variance: DepthMap
     origin: NDArray[np.uint8]
+    unit: Unit = ""
+    kind: Kind = "depth"
+    profile: Profile | None = None
+
+    @property
+    def image(self) -> DepthImage:
+        """The restored map with what its numbers mean, as float32."""
+        return DepthImage(self.depth, self.unit, self.kind, self.profile)
+
+    def described_by(self, image: DepthImage) -> Restoration:
+        """Return the result with the unit, the kind and the profile of an image."""
+        return replace(self, unit=image.unit, kind=image.kind, profile=image.profile)
 
 
 @dataclass(frozen=True, eq=False)
 class StereoPair:
-    """Two rectified views: what the left one shows at column x, the right one shows at x - disparity.
+    """Two rectified views: the left one shows at column x what the right one shows at x - disparity.
 
-    Any real pictures are taken, grey or colour, (height, width) or (height, width, channels), and become float32 of
-    0..255: bytes are as they are; floats within 0..1 fill the range; other numbers are read as the least of 8, 10, 12,
-    14 or 16 bits that holds both views. Disparities are searched from 0 to ``max_disparity``, inclusive.
-
-    >>> StereoPair(np.full((2, 8), 4095, np.uint16), np.zeros((2, 8), np.uint16), 3).left[0, 0]
-    array([255.], dtype=float32)
+    Parameters
+    ----------
+    left, right
+        Views of equal size, grey or colour, (height, width) or (height, width, channels). Costs expect brightness from
+        0 to 255. The numbers are kept, as float32; `StereoPair.from_images` scales pictures of any bit depth.
+    max_disparity
+        Disparities are searched from 0 to this number of pixels, inclusive.
     """
 
     left: Floats
@@ -200,17 +225,25 @@ class StereoPair:
     max_disparity: int
 
     def __post_init__(self) -> None:
-        views = [_as_picture(name, getattr(self, name)) for name in ("left", "right")]
-        if views[0].shape != views[1].shape:
-            came = " and ".join(" x ".join(map(str, view.shape)) for view in views)
-            raise InputError(
-                f"the views are {came} (height x width x channels); give two of equal size, both grey or both in "
-                "colour, rectified"
-            )
-        full = _full_scale(views)
-        for name, view in zip(("left", "right"), views, strict=True):
-            object.__setattr__(self, name, (view * np.float64(255 / full)).astype(np.float32))
-        object.__setattr__(self, "max_disparity", _as_range(self.max_disparity, views[0].shape[1]))
+        left, right = _as_views(self.left, self.right)
+        object.__setattr__(self, "left", left.astype(np.float32, copy=False))
+        object.__setattr__(self, "right", right.astype(np.float32, copy=False))
+        object.__setattr__(self, "max_disparity", _as_range(self.max_disparity, left.shape[1]))
+
+    @classmethod
+    def from_images(cls, left: Any, right: Any, max_disparity: int) -> StereoPair:
+        """Make a pair of pictures of any bit depth: brightness is scaled to 0..255.
+
+        Bytes are kept. Floats within 0..1 fill the range. Other numbers are read as the least of 8, 10, 12, 14 or 16
+        bits that holds both views.
+
+        >>> white, black = np.full((2, 8), 4095, np.uint16), np.zeros((2, 8), np.uint16)
+        >>> StereoPair.from_images(white, black, 3).left[0, 0]
+        array([255.], dtype=float32)
+        """
+        left, right = _as_views(left, right)
+        factor = np.float64(255 / _white((left, right)))
+        return cls((left * factor).astype(np.float32), (right * factor).astype(np.float32), max_disparity)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -218,23 +251,30 @@ class StereoPair:
         return self.left.shape[0], self.left.shape[1]
 
     def mirrored(self) -> StereoPair:
-        """The pair as a mirror shows it: the right view becomes the left one, and disparities stay positive."""
-        return self._with(np.ascontiguousarray(self.right[:, ::-1]), np.ascontiguousarray(self.left[:, ::-1]))
+        """Return the pair seen in a mirror: the views change places, and disparities stay positive."""
+        left, right = (np.ascontiguousarray(view[:, ::-1]) for view in (self.right, self.left))
+        return replace(self, left=left, right=right)
 
     def grey(self) -> StereoPair:
-        """The pair in one channel, the mean of all."""
-        return self._with(self.left.mean(axis=2, keepdims=True), self.right.mean(axis=2, keepdims=True))
+        """Return the pair in one channel, the mean of all."""
+        left, right = (view.mean(axis=2, keepdims=True) for view in (self.left, self.right))
+        return replace(self, left=left, right=right)
 
-    def _with(self, left: Floats, right: Floats) -> StereoPair:
-        """The same range with other pictures, which are not scaled again."""
-        pair = copy(self)
-        object.__setattr__(pair, "left", left)
-        object.__setattr__(pair, "right", right)
-        return pair
+
+def _as_views(left: Any, right: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return two views of equal shape (height, width, channels)."""
+    views = _as_picture("left", left), _as_picture("right", right)
+    if views[0].shape != views[1].shape:
+        came = " and ".join(" x ".join(map(str, view.shape)) for view in views)
+        raise InputError(
+            f"the views are {came} (height x width x channels); give two of equal size, both grey or both in "
+            "colour, rectified"
+        )
+    return views
 
 
 def _as_picture(name: str, picture: Any) -> NDArray[Any]:
-    """A view as (height, width, channels) of finite numbers that are not negative."""
+    """Return a view as (height, width, channels), of finite numbers that are not negative."""
     array = np.asarray(as_array(f"the {name} view", picture))
     if array.ndim not in (2, 3) or array.size == 0:
         raise InputError(
@@ -250,8 +290,8 @@ def _as_picture(name: str, picture: Any) -> NDArray[Any]:
     return array.reshape(*array.shape[:2], -1)
 
 
-def _full_scale(views: list[NDArray[Any]]) -> float:
-    """The number that stands for white."""
+def _white(views: Sequence[NDArray[Any]]) -> float:
+    """Guess the number that stands for white."""
     if all(view.dtype == np.uint8 for view in views):
         return 255.0
     largest = max(float(view.max()) for view in views)
@@ -281,3 +321,8 @@ class Match:
     disparity: DepthMap
     variance: DepthMap
     origin: NDArray[np.uint8]
+
+    @property
+    def image(self) -> DepthImage:
+        """The disparities with what they mean."""
+        return DepthImage(self.disparity, "px", "disparity")

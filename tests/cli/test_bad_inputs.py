@@ -82,7 +82,7 @@ def test_8_bit_depth_is_taken_for_disparity_and_that_is_said(command, tmp_path):
 def test_65535_as_the_code_for_unknown_pixels(command, tmp_path):
     coded = np.where(np.eye(16, 20) > 0, 65535, DEPTH).astype(np.uint16)
     Image.fromarray(coded).save(tmp_path / "in.png")
-    common = ("inpaint", tmp_path / "in.png", "--unit", "mm", "--invalid", 65535, *FAST, "--json")
+    common = ("inpaint", tmp_path / "in.png", "--profile", "mm", "--invalid", 65535, *FAST, "--json")
     told = json.loads(command(*common, "-o", tmp_path / "out.png").out)
     assert told["files"][0]["filled"] == pytest.approx(16 / 320)
     assert read_array(tmp_path / "out.png").max() < 2000
@@ -276,9 +276,9 @@ def test_bad_dictionaries_are_refused_before_work(command, tmp_path, name):
 
 
 WRONG = {
-    "unknown unit": (["in.png", "-o", "x.png", "--unit", "inch"], "no profile 'inch'"),
-    "unknown output unit": (["in.png", "-o", "x.png", "--output-unit", "inch"], "no profile 'inch'"),
-    "no scale": (["in.png", "-o", "x.png", "--unit", "middlebury"], "--scale"),
+    "unknown unit": (["in.png", "-o", "x.png", "--profile", "inch"], "no profile 'inch'"),
+    "unknown output unit": (["in.png", "-o", "x.png", "--output-profile", "inch"], "no profile 'inch'"),
+    "no scale": (["in.png", "-o", "x.png", "--profile", "middlebury"], "--scale"),
     "negative scale": (["in.png", "-o", "x.png", "--scale", "-1"], "positive"),
     "scale of text": (["in.png", "-o", "x.png", "--scale", "big"], "--scale"),
     "unknown method": (["in.png", "-o", "x.png", "--method", "magic"], "choose one of"),
@@ -323,17 +323,17 @@ def test_wrong_commands_are_refused_before_work(command, tmp_path, monkeypatch, 
 @pytest.mark.parametrize(
     ("values", "options", "sentence"),
     [
-        (METRES * 100, ["--output-unit", "mm"], "does not fit uint16"),
-        (-METRES, ["--output-unit", "mm"], "negative"),
-        (METRES, [], "--output-unit"),
-        (METRES, ["--output-unit", "px"], "kind|disparity"),
+        (METRES * 100, ["--output-profile", "mm"], "does not fit uint16"),
+        (-METRES, ["--output-profile", "mm"], "negative"),
+        (METRES, [], "--output-profile"),
+        (METRES, ["--output-profile", "px"], "kind|disparity"),
     ],
     ids=["overflow", "negative", "no unit for integers", "another kind"],
 )
 def test_what_a_file_cannot_hold_is_said_and_leaves_nothing(command, tmp_path, values, options, sentence):
     np.save(tmp_path / "in.npy", values)
     ended = command(
-        *("inpaint", tmp_path / "in.npy", "-o", tmp_path / "out.png", "--unit", "m", *FAST, *options),
+        *("inpaint", tmp_path / "in.npy", "-o", tmp_path / "out.png", "--profile", "m", *FAST, *options),
         *("--variance-out", tmp_path / "v.tiff", "--origin-out", tmp_path / "o.png"),
     )
     assert ended.code == 1
@@ -361,7 +361,7 @@ def test_names_in_no_encoding(tmp_path):
         assert b"bad" in done.stderr
         assert files_below(tmp_path / "out") == [os.fsdecode(b"d\xff.npy")]
     assert len(json.loads(done.stdout)["files"]) == 2
-    done = run("show", folder + b"/d\xff.npy", "-o", tmp_path / "x.png", "--unit", "m")
+    done = run("show", folder + b"/d\xff.npy", "-o", tmp_path / "x.png", "--profile", "m")
     assert (done.returncode, done.stderr) == (0, b"")
 
 

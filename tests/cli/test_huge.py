@@ -12,17 +12,17 @@ import pytest
 import tifffile
 
 from outputs import files_below
-from sparsedepth.files import mapped, read, read_array
+from sparsedepth.files import memmap, read, read_array
 from sparsedepth.restore import tiling
 
 
 @pytest.fixture
 def small_is_huge(monkeypatch):
     """Tiles of 48 pixels, and maps that are mapped from 4,000 pixels on."""
-    monkeypatch.setattr(mapped, "HUGE", 4000)
+    monkeypatch.setattr(memmap, "MIN_PIXELS", 4000)
     monkeypatch.setattr(tiling, "MOST_PIXELS", 4000)
     monkeypatch.setattr(tiling, "TILE", 48)
-    monkeypatch.setattr(mapped, "PAUSE", 0.01)
+    monkeypatch.setattr(memmap, "RELEASE_SECONDS", 0.01)
 
 
 def scene() -> np.ndarray:
@@ -53,13 +53,13 @@ FILES = {
 def test_a_mapped_map_becomes_what_a_read_one_does(command, tmp_path, monkeypatch, small_is_huge, name, options):
     (tmp_path / "in").mkdir()
     FILES[name](tmp_path / "in" / name)
-    assert mapped.is_huge(tmp_path / "in" / name)
+    assert memmap.should_map(tmp_path / "in" / name)
     for way in ("mapped", "read"):
         if way == "read":
-            monkeypatch.setattr(mapped, "HUGE", 1 << 30)
+            monkeypatch.setattr(memmap, "MIN_PIXELS", 1 << 30)
         folders = {what: tmp_path / f"{way}-{what}" for what in ("out", "variance", "origin")}
         ended = command(
-            *("denoise", tmp_path / "in", "-o", folders["out"], "--unit", "mm", "--quality", "fast", *options),
+            *("denoise", tmp_path / "in", "-o", folders["out"], "--profile", "mm", "--quality", "fast", *options),
             *("--variance-out", folders["variance"], "--origin-out", folders["origin"]),
         )
         assert ended.code == 0, ended.err
@@ -81,7 +81,7 @@ def test_a_scale_is_taken_out_of_values_and_variances(command, tmp_path, small_i
     common = ("denoise", tmp_path / "in.npy", "--method", "paper", "--quality", "fast")
     for unit, name in (("mm", "mm"), ("tum", "m")):
         out, variance = tmp_path / f"{name}.tiff", tmp_path / f"{name}-v.npy"
-        assert command(*common, "--unit", unit, "-o", out, "--variance-out", variance).code == 0
+        assert command(*common, "--profile", unit, "-o", out, "--variance-out", variance).code == 0
     metres, stored = read(tmp_path / "m.tiff"), read(tmp_path / "mm.tiff")
     assert (metres.unit, stored.unit) == ("m", "mm")
     np.testing.assert_allclose(metres.values * 5000, stored.values, rtol=1e-6)
@@ -97,7 +97,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(command, tmp_path, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    ended = command("denoise", tmp_path / "in.npy", "-o", tmp_path / "out/a.npy", "--unit", "mm")
+    ended = command("denoise", tmp_path / "in.npy", "-o", tmp_path / "out/a.npy", "--profile", "mm")
     assert ended.code == 1
     assert "No space left" in ended.err
     assert files_below(tmp_path / "out") == []

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from sparsedepth import Dictionary
+from sparsedepth.patches import PatchStream
 
 
 def run(*arguments, check=True, **options):
@@ -60,6 +62,38 @@ def test_learn_writes_a_dictionary_that_says_where_it_comes_from(maps, tmp_path)
         assert dictionary.about[fact]
     assert dictionary.about["command"].startswith("sparsedepth learn")
     assert [p.name for p in tmp_path.iterdir()] == ["d.safetensors"], "no checkpoint is left behind"
+
+
+def test_maps_are_read_as_by_every_other_command(maps, tmp_path):
+    """A profile decodes, a folder and a pattern stand for their maps, and what is assumed is said."""
+    stored = [np.nan_to_num(np.load(file) * 256).astype(np.uint16) for file in maps]
+    (tmp_path / "in").mkdir()
+    for number, numbers in enumerate(stored):
+        np.save(tmp_path / f"in/map{number}.npy", np.where(numbers == 0, np.nan, numbers / np.float32(256)))
+        Image.fromarray(numbers).save(tmp_path / f"in/map{number}.png")
+    options = ("--patch", 8, "--atoms", 20, "--steps", 3, "--batch", 64)
+    dictionaries = []
+    for name, given in {
+        "decoded": [tmp_path / "in/map0.png", tmp_path / "in/map1.png", "--profile", "kitti"],
+        "a pattern": [f"{tmp_path}/in/*.png", "--profile", "kitti"],
+        "metres": [f"{tmp_path}/in/*.npy", "--profile", "m"],
+        "a scale": [f"{tmp_path}/in/*.png", "--scale", 256],
+    }.items():
+        output = tmp_path / f"{name}.safetensors"
+        done = run("learn", *given, "-o", output, *options)
+        dictionaries.append(Dictionary.load(output))
+        assert ("took its uint16 numbers" in done.stderr) == (name == "a scale")
+    for dictionary in dictionaries[1:]:
+        np.testing.assert_array_equal(dictionary.atoms, dictionaries[0].atoms)
+    assert [dictionary.about["unit"] for dictionary in dictionaries] == ["m", "m", "m", "unknown"]
+    assert run("learn", tmp_path / "in", "-o", tmp_path / "folder.safetensors", *options).returncode == 0
+    assert Dictionary.load(tmp_path / "folder.safetensors").about["trained_on"].startswith("4 maps")
+
+
+def test_the_record_says_how_patches_were_normalised(maps, tmp_path):
+    run(*learn_arguments(maps, tmp_path / "d.safetensors", steps=3))
+    about = Dictionary.load(tmp_path / "d.safetensors").about
+    assert f"softening {PatchStream([np.eye(9)], (8, 8)).softening:g} map deviations" in about["normalisation"]
 
 
 @pytest.mark.parametrize("option", [["--noise", "stationary"], ["--holes", "keep"], ["--noise", "jeffreys"]], ids=str)
@@ -151,7 +185,7 @@ def test_dictionary_command_describes_and_draws(tmp_path):
         (["learn", "missing.npy", "-o", "out.safetensors"], "no file"),
         (["learn", "missing.npy", "-o", "nowhere/out.safetensors"], "no folder"),
         (["learn", "missing.npy", "-o", "."], "is a folder"),
-        (["learn", ".", "-o", "out.safetensors"], "no file"),
+        (["learn", ".", "-o", "out.safetensors"], "holds no maps"),
         (["learn", "missing.npy", "-o", "out.safetensors", "--sparsity", "-1"], "no file"),
         (["dictionary", "phi1", "--mosaic", "nowhere/x.png"], "no folder"),
         (["dictionary", "phi1", "--mosaic", "x.xyz"], "must end in .png"),

@@ -49,7 +49,7 @@ def page(path) -> Page:
 
 
 def test_a_report_tells_all_and_needs_nothing(command, folder):
-    ended = command("report", folder / "a.npz", "--truth", folder / "truth.tiff", "--truth-unit", "m",
+    ended = command("report", folder / "a.npz", "--truth", folder / "truth.tiff", "--truth-profile", "m",
                     "-o", folder / "r.html", "--json")  # fmt: skip
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["maps"] == 1
@@ -59,7 +59,9 @@ def test_a_report_tells_all_and_needs_nothing(command, folder):
     assert "30 x 20" in shown.text
     assert f"numpy {np.__version__}" in shown.text
     assert str(folder) not in shown.text
-    facts = json.loads(command("evaluate", folder / "a.npz", folder / "truth.tiff", "--truth-unit", "m", "--json").out)
+    facts = json.loads(
+        command("evaluate", folder / "a.npz", folder / "truth.tiff", "--truth-profile", "m", "--json").out
+    )
     assert f"{facts['psnr']:.2f} dB" in shown.text
     assert f"{facts['rmse']:.4g} m" in shown.text
     assert f"{facts['calibration']['overall']:.3g}" in shown.text

@@ -52,7 +52,7 @@ def folder(tmp_path) -> Path:
 def test_one_file_with_its_variance_and_origin(command, folder):
     out = {name: folder / name for name in ("a.png", "v.tiff", "o.png")}
     ended = command(
-        *("denoise", folder / "in/a.png", "-o", out["a.png"], "--unit", "mm", *FAST),
+        *("denoise", folder / "in/a.png", "-o", out["a.png"], "--profile", "mm", *FAST),
         *("--variance-out", out["v.tiff"], "--origin-out", out["o.png"]),
     )
     assert ended.code == 0, ended.err
@@ -70,7 +70,7 @@ def test_the_unit_is_said_loudly_and_once(command, folder):
     ended = command("denoise", folder / "in", "-o", folder / "out", *FAST)
     assert ended.code == 0
     assert ended.err.count("took its uint16 numbers as depth in mm") == 1
-    assert "--unit" in ended.err
+    assert "--profile" in ended.err
     assert "profile=" not in ended.err
 
 
@@ -82,7 +82,7 @@ def test_the_unit_is_said_loudly_and_once(command, folder):
 def test_what_came_as_png_goes_as_png_in_the_same_encoding(command, tmp_path, unit, per_unit, options):
     depth = scene()
     camera_png(tmp_path / "in.png", depth, per_unit)
-    ended = command("inpaint", tmp_path / "in.png", "-o", tmp_path / "out.png", "--unit", unit, *options, *FAST)
+    ended = command("inpaint", tmp_path / "in.png", "-o", tmp_path / "out.png", "--profile", unit, *options, *FAST)
     assert ended.code == 0, ended.err
     came, went = read_array(tmp_path / "in.png"), read_array(tmp_path / "out.png")
     assert went.dtype == np.uint16
@@ -93,7 +93,7 @@ def test_what_came_as_png_goes_as_png_in_the_same_encoding(command, tmp_path, un
 
 def test_middlebury_needs_and_keeps_its_scale(command, tmp_path):
     Image.fromarray(np.nan_to_num(scene() * 50).astype(np.uint8)).save(tmp_path / "in.png")
-    arguments = ("inpaint", tmp_path / "in.png", "-o", tmp_path / "out.png", "--unit", "middlebury", *FAST)
+    arguments = ("inpaint", tmp_path / "in.png", "-o", tmp_path / "out.png", "--profile", "middlebury", *FAST)
     ended = command(*arguments)
     assert ended.code == 2
     assert "--scale" in ended.err
@@ -103,10 +103,22 @@ def test_middlebury_needs_and_keeps_its_scale(command, tmp_path):
     np.testing.assert_array_equal(read_array(tmp_path / "in.png")[known], read_array(tmp_path / "out.png")[known])
 
 
+def test_the_old_names_of_options_still_work_and_say_so(command, tmp_path):
+    np.save(tmp_path / "in.npy", scene())
+    common = ("inpaint", tmp_path / "in.npy", *FAST)
+    ended = command(*common, "--unit", "m", "--output-unit=mm", "-o", tmp_path / "old.npz")
+    assert ended.code == 0, ended.err
+    assert "--unit is now --profile" in ended.err
+    assert "--output-unit is now --output-profile" in ended.err
+    assert command(*common, "--profile", "m", "--output-profile", "mm", "-o", tmp_path / "new.npz").err == ""
+    assert (tmp_path / "old.npz").read_bytes() == (tmp_path / "new.npz").read_bytes()
+    assert "--unit" not in command("inpaint", "--help").out
+
+
 @pytest.mark.parametrize("suffix", [".tiff", ".npy", ".pfm", ".npz", ".pgm"])
 def test_the_suffix_decides_the_format_and_the_unit_stays(command, folder, suffix):
     out = folder / f"out{suffix}"
-    assert command("denoise", folder / "in/a.png", "-o", out, "--unit", "mm", *FAST).code == 0
+    assert command("denoise", folder / "in/a.png", "-o", out, "--profile", "mm", *FAST).code == 0
     image = read(out)
     assert 1000 < np.nanmedian(image.values) < 4000
     if suffix in (".tiff", ".npz"):
@@ -121,10 +133,10 @@ def test_metres_to_millimetres_with_their_variances(command, tmp_path):
     common = ("denoise", tmp_path / "in.tiff", *FAST)
     ended = command(*common, "-o", tmp_path / "out.png")
     assert ended.code == 1
-    assert "--output-unit" in ended.err
-    assert command(*common, "-o", tmp_path / "out.png", "--output-unit", "mm").code == 0
+    assert "--output-profile" in ended.err
+    assert command(*common, "-o", tmp_path / "out.png", "--output-profile", "mm").code == 0
     assert command(*common, "-o", tmp_path / "m.npz").code == 0
-    assert command(*common, "-o", tmp_path / "mm.npz", "--output-unit", "mm").code == 0
+    assert command(*common, "-o", tmp_path / "mm.npz", "--output-profile", "mm").code == 0
     metres, millimetres = read(tmp_path / "m.npz"), read(tmp_path / "mm.npz")
     assert (metres.unit, millimetres.unit, read(tmp_path / "out.png").unit) == ("m", "mm", "mm")
     np.testing.assert_allclose(millimetres.values, metres.values * 1000, rtol=1e-5)
@@ -136,7 +148,7 @@ def test_metres_to_millimetres_with_their_variances(command, tmp_path):
 
 def test_folders_keep_their_shape_and_json_tells_all(command, folder):
     (folder / "in/bad.png").write_bytes(b"no map")
-    ended = command("denoise", folder / "in", "-o", folder / "out", "--json", *FAST, "--unit", "mm")
+    ended = command("denoise", folder / "in", "-o", folder / "out", "--json", *FAST, "--profile", "mm")
     assert ended.code == 1, "one file failed"
     told = json.loads(ended.out)
     assert told["failed"] == 1
@@ -253,7 +265,7 @@ def test_what_a_sensor_says_of_its_pixels(command, folder):
     variance[20, 20] = np.inf
     write_array(folder / "v.npy", variance)
     write_array(folder / "o.png", np.zeros((30, 36), np.uint8))
-    common = ("denoise", folder / "in", "--unit", "mm", *FAST, "--npz", "--sensor-variance")
+    common = ("denoise", folder / "in", "--profile", "mm", *FAST, "--npz", "--sensor-variance")
     assert command(*common, folder / "v.npy", "-o", folder / "out").code == 0
     assert read_array(folder / "out/a.npz", name="origin")[20, 20] == Origin.FILLED
     (folder / "vs").mkdir()
@@ -269,7 +281,7 @@ def test_a_picture_guides_the_filling(command, folder):
     depth = scene()
     picture = np.where(np.nan_to_num(depth) > 2.6, 220, 30).astype(np.uint8)
     Image.fromarray(picture).save(folder / "photo.png")
-    common = ("inpaint", folder / "in", "--unit", "mm", *FAST, "--npz")
+    common = ("inpaint", folder / "in", "--profile", "mm", *FAST, "--npz")
     assert command(*common, "-o", folder / "plain").code == 0
     assert command(*common, "--guide", folder / "photo.png", "-o", folder / "guided").code == 0
     plain, guided = (read(folder / name / "a.npz").values for name in ("plain", "guided"))
@@ -288,7 +300,7 @@ def test_a_picture_guides_the_filling(command, folder):
 
 
 def test_wishes(command, folder):
-    common = ("denoise", folder / "in/a.png", "--unit", "mm", *FAST)
+    common = ("denoise", folder / "in/a.png", "--profile", "mm", *FAST)
     for name, options in {
         "plain": [],
         "outward": ["--outward"],

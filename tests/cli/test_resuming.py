@@ -17,7 +17,7 @@ from outputs import files_below
 from sparsedepth.cli import journal
 from sparsedepth.files import write_array
 
-QUICK = ("--quality", "fast", "--method", "paper", "--unit", "mm")
+QUICK = ("--quality", "fast", "--method", "paper", "--profile", "mm")
 
 
 def frame(path: Path, seed: int) -> None:

@@ -89,7 +89,7 @@ def test_variances_and_origins(command, tmp_path):
     for number, arguments in enumerate(
         [
             ("r.npz", "--variance"),
-            ("v.tiff", "--variance", "--unit", "mm"),
+            ("v.tiff", "--variance", "--profile", "mm"),
             ("r.npz", "--origin"),
             ("o.png", "--origin"),
         ]
@@ -140,8 +140,8 @@ def test_metres_and_millimetres_compare_and_others_do_not(command, tmp_path):
     for one, other in (("m", "px"), ("unknown", "m"), ("mm", "unknown")):
         ended = command("evaluate", tmp_path / f"{one}.tiff", tmp_path / f"{other}.tiff")
         assert ended.code == 2
-        assert "--truth-unit" in ended.err
-    assert evaluated(command, tmp_path / "m.tiff", tmp_path / "unknown.tiff", "--truth-unit", "m")["psnr"] is None
+        assert "--truth-profile" in ended.err
+    assert evaluated(command, tmp_path / "m.tiff", tmp_path / "unknown.tiff", "--truth-profile", "m")["psnr"] is None
     assert evaluated(command, tmp_path / "unknown.tiff", tmp_path / "unknown.tiff")["rmse"] == 0
 
 
@@ -174,7 +174,7 @@ def test_variances_are_held_against_the_errors(command, tmp_path):
         (DEPTH * np.nan, DEPTH, [], "NaN in the estimate"),
         (DEPTH, DEPTH * np.nan, [], "truth is unknown"),
         (DEPTH, DEPTH, ["--peak", -1], "positive"),
-        (DEPTH, DEPTH, ["--unit", "inch"], "no profile"),
+        (DEPTH, DEPTH, ["--profile", "inch"], "no profile"),
         (DEPTH, DEPTH, ["--scale", 0], "positive"),
     ],
     ids=["shape", "nothing estimated", "nothing known", "peak", "unit", "scale"],

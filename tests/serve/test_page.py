@@ -64,7 +64,7 @@ def expected() -> Any:
 def page(browser, plain, file) -> Iterator[Any]:
     """With a map that was chosen, restored and drawn in every way."""
     page = opened(browser, plain.url, LAPTOP)
-    page.select_option("#unit", "mm")
+    page.select_option("#profile", "mm")
     page.set_input_files("#files", file)
     page.wait_for_selector("body[data-state=done]")
     page.wait_for_selector("#space[data-drawn]")
@@ -204,7 +204,9 @@ def test_everything_is_reached_by_the_keyboard(page):
     for _ in range(60):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.dataset.product"))
-    wanted = "files example take-example unit scale quality dictionary outward again compare split layer layers zoom-in"
+    wanted = (
+        "files example take-example profile scale quality dictionary outward again compare split layer layers zoom-in"
+    )
     wanted = {*wanted.split(), "space-shape", "space-colour", "result.npz", "curl"}
     assert wanted <= reached
 

@@ -27,7 +27,7 @@ def arrays(content: bytes) -> dict[str, np.ndarray]:
 
 
 def test_what_comes_back_is_what_the_library_gives(plain):
-    answer = plain.post("denoise", depth_file(), answer="npz", unit="mm", quality="fast")
+    answer = plain.post("denoise", depth_file(), answer="npz", profile="mm", quality="fast")
     assert answer.status_code == 200, answer.text
     got, expected = (
         arrays(answer.content),
@@ -40,7 +40,7 @@ def test_what_comes_back_is_what_the_library_gives(plain):
 
 
 def test_inpainting_leaves_what_was_measured(plain):
-    got = arrays(plain.post("inpaint", depth_file(), answer="npz", unit="mm").content)["depth"]
+    got = arrays(plain.post("inpaint", depth_file(), answer="npz", profile="mm").content)["depth"]
     known = scene() != 0
     np.testing.assert_array_equal(got[known], scene()[known])
     assert np.isfinite(got).all()
@@ -66,7 +66,7 @@ def test_a_pair_is_matched(plain):
 
 @pytest.fixture(scope="module")
 def done(plain):
-    return plain.finished(plain.post("denoise", depth_file(), unit="mm"))
+    return plain.finished(plain.post("denoise", depth_file(), profile="mm"))
 
 
 def test_a_job_says_what_it_found(plain, done):
@@ -101,13 +101,20 @@ def test_every_product_holds_the_result(plain, done, tmp_path, name):
         np.testing.assert_allclose(read(path, "mm").values, after, atol=0.5 if name == "result.png" else 0)
 
 
+def test_the_old_name_of_a_field_still_works(plain):
+    old, new = (plain.post("inpaint", depth_file(), answer="npz", **{name: "mm"}) for name in ("unit", "profile"))
+    assert old.content == new.content
+    both = {"unit": "mm", "profile": "mm"}
+    assert plain.post("inpaint", depth_file(), answer="npz", **both).status_code == 422
+
+
 @pytest.mark.parametrize("unit", ["m", "px", "1/m", "auto"])
 def test_floats_become_16_bits_that_say_their_scale(plain, tmp_path, unit):
     content = io.BytesIO()
     values = (scene() / 1000).astype(np.float32)
     values[scene() == 0] = np.nan
     np.save(content, values)
-    told = plain.finished(plain.post("inpaint", {"depth": ("a.npy", content.getvalue())}, unit=unit))
+    told = plain.finished(plain.post("inpaint", {"depth": ("a.npy", content.getvalue())}, profile=unit))
     path = tmp_path / "a.png"
     path.write_bytes(plain.client.get(told["links"]["result.png"]).content)
     after = np.frombuffer(plain.client.get(told["links"]["after.f32"]).content, "<f4").reshape(values.shape)
@@ -124,18 +131,22 @@ def test_examples_are_noisy_maps_with_holes(plain, name):
 
 REFUSED = {
     "no form": (415, {"content": b"hello"}, "multipart"),
-    "no file": (422, {"files": {"unit": (None, "mm")}}, "lacks depth"),
+    "no file": (422, {"files": {"profile": (None, "mm")}}, "lacks depth"),
     "a suffix that is no map's": (415, {"files": {"depth": ("a.docx", b"x")}}, ".tiff"),
     "no name": (422, {"files": {"depth": (None, b"x")}}, "must be a file"),
     "broken": (422, {"files": {"depth": ("holiday.png", b"x" * 99)}}, "holiday.png"),
     "cut short": (422, {"files": {"depth": ("a.pfm", b"Pf\n9 9\n-1.0\n1234")}}, "copy it again"),
-    "unit": (422, {"files": {"depth": ("a.png", b"x"), "unit": (None, "ell")}}, "unit: choose one of auto, mm"),
+    "profile": (
+        422,
+        {"files": {"depth": ("a.png", b"x"), "profile": (None, "ell")}},
+        "profile: choose one of auto, mm",
+    ),
     "scale": (422, {"files": {"depth": ("a.png", b"x"), "scale": (None, "-1")}}, "scale"),
-    "scale, missing": (422, {"files": depth_file() | {"unit": (None, "middlebury")}}, "scale of the scene"),
+    "scale, missing": (422, {"files": depth_file() | {"profile": (None, "middlebury")}}, "scale of the scene"),
     "typo": (422, {"files": depth_file() | {"qualtiy": (None, "best")}}, "qualtiy"),
-    "twice": (422, {"files": [("unit", (None, "mm")), ("unit", (None, "mm"))]}, "'unit' twice"),
+    "twice": (422, {"files": [("profile", (None, "mm")), ("profile", (None, "mm"))]}, "'profile' twice"),
     "file and example": (422, {"files": depth_file() | {"example": (None, "room")}}, "not both"),
-    "long text": (422, {"files": {"unit": (None, "m" * 2000)}}, "no option"),
+    "long text": (422, {"files": {"profile": (None, "m" * 2000)}}, "no option"),
     "many parts": (422, {"files": {f"p{i}": (None, "1") for i in range(40)}}, "parts"),
 }
 

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import evaluating, learning, matching, reporting, reproducing, restoring, serving, showing
+from sparsedepth.cli import dictionary, evaluating, learn, matching, reporting, reproducing, restoring, serving, showing
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.vocabulary import InputError
 
@@ -31,8 +31,8 @@ for name, command in {
     "show": showing.show_command,
     "evaluate": evaluating.evaluate_command,
     "report": reporting.report_command,
-    "learn": learning.learn_command,
-    "dictionary": learning.dictionary_command,
+    "learn": learn.learn_command,
+    "dictionary": dictionary.dictionary_command,
     "demo": reproducing.demo_command,
     "reproduce": reproducing.reproduce_command,
     "serve": serving.serve_command,
@@ -40,12 +40,15 @@ for name, command in {
     app.command(name)(command)
 
 
+RENAMED = {"--unit": "--profile", "--output-unit": "--output-profile", "--truth-unit": "--truth-profile"}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        app(arguments, prog_name="sparsedepth")
+        app(_renamed(sys.argv[1:] if arguments is None else arguments), prog_name="sparsedepth")
     except InputError as error:
         _fail(str(error), 2)
     except OSError as error:
@@ -57,6 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         kind = type(error).__name__
         _fail(f"a mistake in sparsedepth ({kind}: {error}); SPARSEDEPTH_TRACEBACK=1 shows where, please report it", 1)
+
+
+def _renamed(arguments: Sequence[str]) -> list[str]:
+    """Replace options by their new names, with a warning; they are gone after the next release."""
+    words = [word.partition("=") for word in arguments]
+    for old in {word[0] for word in words} & RENAMED.keys():
+        say(f"{old} is now {RENAMED[old]}; the old name will be removed")
+    return ["".join((RENAMED.get(name, name), *value)) for name, *value in words]
 
 
 def _fail(message: str, code: int) -> NoReturn:

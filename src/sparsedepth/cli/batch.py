@@ -16,7 +16,6 @@ from rich.progress import ProgressColumn, Task
 from rich.text import Text
 
 from sparsedepth.atomic_files import discard_unfinished
-from sparsedepth.cli.terminal import in_options
 from sparsedepth.vocabulary import InputError
 
 Item = TypeVar("Item")
@@ -118,4 +117,4 @@ def attempted(work: Callable[[], Outcome], blank: Outcome) -> Outcome:
 
 
 def _failed(blank: Outcome, sentence: str) -> Outcome:
-    return replace(blank, error=in_options(sentence))
+    return replace(blank, error=sentence)

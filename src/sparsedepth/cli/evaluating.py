@@ -9,22 +9,21 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sparsedepth.cli.jobs import SQUARED
-from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
+from sparsedepth.cli.reading import InvalidOption, ProfileOption, Reading, ScaleOption
 from sparsedepth.cli.terminal import JsonOption, print_json, print_line, say, warn
 from sparsedepth.files import read_array
 from sparsedepth.files.stored import Pixels
 from sparsedepth.metrics import bad_pixels, calibration, mae, psnr, rmse
-from sparsedepth.vocabulary import DepthImage, DepthMap, InputError
+from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, unit_factor
 
 
 def evaluate_command(
     result: Annotated[Path, typer.Argument(help="The restored map.")],
     truth: Annotated[Path, typer.Argument(help="What it should be.")],
-    unit: UnitOption = "auto",
+    profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
-    truth_unit: Annotated[str | None, typer.Option(help="As --unit, for the truth where it differs.")] = None,
+    truth_profile: Annotated[str | None, typer.Option(help="As --profile, for the truth where it differs.")] = None,
     truth_scale: Annotated[float | None, typer.Option(help="As --scale, for the truth where it differs.")] = None,
     variance: Annotated[
         Path | None, typer.Option(help="The result's variances, where they are in a file of their own.")
@@ -36,15 +35,15 @@ def evaluate_command(
     """Measure how far a result is from the truth, and whether its variances are honest (calibration 1 = they are)."""
     if peak is not None and not peak > 0:
         raise InputError(f"--peak is {peak:g}; it must be a positive number")
-    image = read_aloud(result, Reading(unit, scale, invalid))
-    true = read_aloud(truth, Reading(truth_unit or unit, scale if truth_scale is None else truth_scale, invalid))
+    image = read_aloud(result, Reading(profile, scale, invalid))
+    true = read_aloud(truth, Reading(truth_profile or profile, scale if truth_scale is None else truth_scale, invalid))
     promised = variance_of(result, variance)
     if named_array(truth, "origin") is not None and promised is None:
         say(f"{truth} is itself a restoration, and {result} is not; the order is RESULT TRUTH")
     came, image = image.unit, in_unit_of(true, image)
     facts = errors_of(image.values, true.values, threshold, peak) | {"unit": true.unit or "unknown"}
     if promised is not None:
-        promised = promised * SQUARED.get((came, image.unit), 1)
+        promised = promised * unit_factor(came, image.kind, image.unit) ** 2
         facts["calibration"] = _calibration(image.values, true.values, promised)
     if as_json:
         print_json(facts)
@@ -80,14 +79,14 @@ def in_unit_of(truth: DepthImage, image: DepthImage) -> DepthImage:
     """The result in the truth's unit; metres and millimetres convert, all else must agree."""
     if image.kind != truth.kind:
         raise InputError(
-            f"the result is {image.kind} and the truth {truth.kind}; say --unit and --truth-unit, or convert"
+            f"the result is {image.kind} and the truth {truth.kind}; say --profile and --truth-profile, or convert"
         )
     if image.unit == truth.unit:
         return image
     if not (image.unit and truth.unit):
         raise InputError(
             f"the result is in {image.unit or 'an unknown unit'} and the truth in {truth.unit or 'an unknown unit'}; "
-            "say --unit and --truth-unit"
+            "say --profile and --truth-profile"
         )
     return image.to(truth.unit)
 

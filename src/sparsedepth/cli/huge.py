@@ -12,7 +12,7 @@ import numpy as np
 from sparsedepth.atomic_files import finished
 from sparsedepth.cli.batch import Outcome
 from sparsedepth.cli.tasks import Place, RestoringTask, Shared
-from sparsedepth.files import mapped, write_array
+from sparsedepth.files import memmap, write_array
 from sparsedepth.files.stored import Pixels
 from sparsedepth.vocabulary import InputError, Origin, Profile, Restoration
 
@@ -22,20 +22,20 @@ BLOCK = 1 << 22
 
 def stays_in_its_file(task: RestoringTask, place: Place) -> bool:
     """Whether a map is huge, and what is asked for can be written piece by piece."""
-    plain = task.output_unit is None and task.output_scale is None and task.guide is None
+    plain = task.output_profile is None and task.output_scale is None and task.guide is None
     outputs = [path for path in (place.output, place.variance) if path is not None]
-    return plain and all(path.suffix.lower() in mapped.SUFFIXES for path in outputs) and mapped.is_huge(place.source)
+    return plain and all(path.suffix.lower() in memmap.SUFFIXES for path in outputs) and memmap.should_map(place.source)
 
 
 def restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared) -> Outcome:
     """Restore one huge map; nothing takes its name before all of it is there."""
-    came = mapped.map_file(place.source, task.read.unit, scale=task.read.scale, invalid=task.read.invalid or None)
+    came = memmap.map_file(place.source, task.read.profile, scale=task.read.scale, invalid=task.read.invalid or None)
     shared.notes.add(place.source.name, came.assumed)
     for path in place.outputs:
         path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as files:
         room = _room(place, came, files)
-        with mapped.given_back([came.pixels, room.depth, room.variance, room.origin]):
+        with memmap.release_pages([came.pixels, room.depth, room.variance, room.origin]):
             try:
                 task.restore(
                     came.pixels,
@@ -69,22 +69,22 @@ def restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared) 
 
 def _variance(task: RestoringTask, place: Place) -> Any:
     sensor = task.inputs_of(place)[1:]
-    if sensor and mapped.is_huge(sensor[0]):
-        return mapped.map_file(sensor[0]).pixels
+    if sensor and memmap.should_map(sensor[0]):
+        return memmap.map_file(sensor[0]).pixels
     return task.given_with(place)["variance"]
 
 
-def _room(place: Place, came: mapped.MappedMap, files: ExitStack) -> Restoration:
+def _room(place: Place, came: memmap.MappedMap, files: ExitStack) -> Restoration:
     """Files for what was asked for, and for what was not, room on the disk that is given up at the end."""
     height, width = came.pixels.shape
     says = Profile("", came.profile.unit, came.profile.kind)
 
     def room(path: Path | None, dtype: type, profile: Profile | None) -> Pixels:
-        if path is None or path.suffix.lower() not in mapped.SUFFIXES:
-            return mapped.scratch((height, width), np.dtype(dtype), place.output.parent)
+        if path is None or path.suffix.lower() not in memmap.SUFFIXES:
+            return memmap.scratch((height, width), np.dtype(dtype), place.output.parent)
         temporary = files.enter_context(finished(path))
         kind = path.suffix.lower()
-        return mapped.new_file(temporary, (height, width), np.dtype(dtype), profile, kind=kind)
+        return memmap.new_file(temporary, (height, width), np.dtype(dtype), profile, kind=kind)
 
     depth = room(place.output, np.float32, says)  # entered first, so that it takes its name last
     return Restoration(depth, room(place.variance, np.float32, None), room(place.origin, np.uint8, None))

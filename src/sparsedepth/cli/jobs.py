@@ -10,11 +10,10 @@ import numpy as np
 from sparsedepth.cli import huge
 from sparsedepth.cli.batch import Outcome, attempted
 from sparsedepth.cli.tasks import Place, RestoringTask, Shared
-from sparsedepth.cli.terminal import in_options, say
-from sparsedepth.files import write, write_array
-from sparsedepth.files.formats import format_of
-from sparsedepth.files.profiles import for_dtype, profile_named
-from sparsedepth.vocabulary import DepthImage, InputError, Origin, Restoration, Unit
+from sparsedepth.cli.terminal import say
+from sparsedepth.files import write_array
+from sparsedepth.files.writing import encode_file
+from sparsedepth.vocabulary import InputError, Origin, Restoration
 
 
 def attempt(task: RestoringTask, place: Place, *, shared: Shared) -> Outcome:
@@ -28,7 +27,7 @@ def _restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared)
     image = task.read(place.source)
     shared.notes.add(place.source.name, image.assumed)
     try:
-        result = task.restore(image.values, **task.given_with(place), threads=shared.threads)
+        result = task.restore(image, **task.given_with(place), threads=shared.threads)
     except InputError as error:
         raise InputError(f"{place.source}: {error}") from None
     shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size
@@ -37,7 +36,7 @@ def _restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared)
     with shared.gate:
         if shared.journal is not None:
             shared.journal.begin(place.output)
-        unit = _write(task, place, DepthImage(result.depth, image.unit, image.kind, image.profile), result)
+        unit = _write(task, place, result)
         if shared.journal is not None:
             shared.journal.end(task.inputs_of(place), place.outputs)
     return replace(
@@ -51,37 +50,23 @@ def _restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared)
     )
 
 
-def _write(task: RestoringTask, place: Place, image: DepthImage, result: Restoration) -> str:
+def _write(task: RestoringTask, place: Place, result: Restoration) -> str:
     """Write all that was asked for, or nothing; returns the unit."""
     fresh = [path for path in place.outputs if not os.path.lexists(path)]
     try:
-        unit = _unit(task, place, image)
-        variance = result.variance * SQUARED.get((image.unit, unit), 1)
+        file = encode_file(place.output, result, profile=task.output_profile, scale=task.output_scale, about=task.about)
+    except InputError as error:
+        raise InputError(f"{error}; --output-profile and --output-scale say how it is written") from None
+    try:
         for path in place.outputs:
             path.parent.mkdir(parents=True, exist_ok=True)
-        if place.variance is not None:
-            write_array(place.variance, variance)
+        if place.variance is not None and file.variance is not None:
+            write_array(place.variance, file.variance)
         if place.origin is not None:
             write_array(place.origin, result.origin)
-        inside = place.output.suffix.lower() == ".npz"
-        beside = {"variance": variance, "origin": result.origin, "about": task.about} if inside else {}
-        write(place.output, image, profile=task.output_unit, scale=task.output_scale, **beside)
-    except (InputError, OSError) as error:
+        file.save()
+    except (InputError, OSError):
         for path in fresh:
             path.unlink(missing_ok=True)
-        if isinstance(error, InputError):
-            raise InputError(in_options(str(error), output=True)) from None
         raise
-    return unit
-
-
-SQUARED = {("m", "mm"): 1e6, ("mm", "m"): 1e-6}
-"""What variances are multiplied by when the unit changes."""
-
-
-def _unit(task: RestoringTask, place: Place, image: DepthImage) -> Unit:
-    """The unit that the output will be in."""
-    if task.output_unit is None:
-        return image.unit
-    stored = np.dtype(np.uint16 if format_of(place.output).integers else np.float32)
-    return for_dtype(profile_named(task.output_unit), stored).unit
+    return file.unit

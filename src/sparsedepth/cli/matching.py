@@ -59,7 +59,7 @@ def match_command(
     _require_places(left, right, places, force)
     begin = time.monotonic()
     solvers.load(solver)
-    pair = StereoPair(read_photo(left), read_photo(right), max_disparity)
+    pair = StereoPair.from_images(read_photo(left), read_photo(right), max_disparity)
     wishes: dict[str, Any] = {"prior": not no_prior, "rounds": rounds, "threads": threads, "seed": seed}
     found = _followed(stages(pair, solver=solver, **wishes), n_stages(not no_prior, rounds))
     _write(found, places, (focal or 0) * (baseline or 0))
@@ -113,10 +113,7 @@ def _write(found: Match, places: dict[str, Path], metres: float) -> None:
             depth = np.where(depth <= FARTHEST, depth, np.nan)
         write(path, DepthImage(depth, "m"), profile="mm" if _integers(path) else None)
     path = places["disparity"]
-    image = DepthImage(found.disparity, "px", "disparity")
-    inside = path.suffix.lower() == ".npz"
-    beside = {"variance": found.variance, "origin": found.origin} if inside else {}
-    write(path, image, profile="kitti-disparity" if _integers(path) else None, **beside)
+    write(path, found, profile="kitti-disparity" if _integers(path) else None)
 
 
 def _integers(path: Path) -> bool:

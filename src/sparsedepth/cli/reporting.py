@@ -10,15 +10,14 @@ from typing import Annotated
 import typer
 
 from sparsedepth.cli.evaluating import errors_of, in_unit_of, named_array, read_aloud, variance_of
-from sparsedepth.cli.jobs import SQUARED
 from sparsedepth.cli.places import Source, file_for, find_sources, require_new, require_place
-from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
+from sparsedepth.cli.reading import InvalidOption, ProfileOption, Reading, ScaleOption
 from sparsedepth.cli.showing import origins_of
 from sparsedepth.cli.terminal import ForceOption, JsonOption, progress_bar, report
 from sparsedepth.files import read_about
 from sparsedepth.findings import Finding, closing, sections
 from sparsedepth.report import write_report
-from sparsedepth.vocabulary import InputError
+from sparsedepth.vocabulary import InputError, unit_factor
 
 MOST = 100
 """Maps in one report; each is some hundred thousand bytes of pictures."""
@@ -29,14 +28,14 @@ def report_command(
         list[str], typer.Argument(help="Maps, best as .npz with variance and origin; folders, or quoted patterns.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The report (.html).")],
-    unit: UnitOption = "auto",
+    profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
     truth: Annotated[
         Path | None,
         typer.Option("--truth", help="What they should be: a file for all, or a folder with one of each name."),
     ] = None,
-    truth_unit: Annotated[str | None, typer.Option(help="As --unit, for the truth where it differs.")] = None,
+    truth_profile: Annotated[str | None, typer.Option(help="As --profile, for the truth where it differs.")] = None,
     truth_scale: Annotated[float | None, typer.Option(help="As --scale, for the truth where it differs.")] = None,
     threshold: Annotated[float, typer.Option(help="A pixel is bad if it is further off, in units.", min=0)] = 1.0,
     title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Depth maps",
@@ -53,13 +52,13 @@ def report_command(
     require_place(output, ".html")
     require_new([output], force)
     truths = Truths(
-        truth, Reading(truth_unit or unit, scale if truth_scale is None else truth_scale, invalid), threshold
+        truth, Reading(truth_profile or profile, scale if truth_scale is None else truth_scale, invalid), threshold
     )
-    reading = Reading(unit, scale, invalid)
+    reading = Reading(profile, scale, invalid)
     with progress_bar() as bar:
         found = [_finding(source, reading, truths) for source in bar.track(sources.files, description="reading")]
     with tempfile.TemporaryDirectory() as folder:
-        settings = {"maps": str(len(found)), "unit": unit} | ({} if truth is None else {"truth": truth.name})
+        settings = {"maps": str(len(found)), "profile": profile} | ({} if truth is None else {"truth": truth.name})
         write_report(output, title, *sections(found, Path(folder)), *closing(settings))
     report(as_json, {"report": str(output), "maps": len(found), "bytes": output.stat().st_size})
 
@@ -84,6 +83,6 @@ def _finding(source: Source, reading: Reading, truths: Truths) -> Finding:
     true = read_aloud(file_for(truths.place, source.name), truths.reading)
     came, image = image.unit, in_unit_of(true, image)
     if variance is not None:
-        variance = variance * SQUARED.get((came, image.unit), 1)
+        variance = variance * unit_factor(came, image.kind, image.unit) ** 2
     errors = errors_of(image.values, true.values, truths.threshold)
     return Finding(name, image, variance, origin, true.values, errors, about)

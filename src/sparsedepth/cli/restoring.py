@@ -27,7 +27,7 @@ from sparsedepth.cli.places import (
     require_new,
     targets,
 )
-from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
+from sparsedepth.cli.reading import InvalidOption, ProfileOption, Reading, ScaleOption
 from sparsedepth.cli.tasks import Notes, Place, RestoringTask, Shared
 from sparsedepth.cli.terminal import ClusterOption, ForceOption, print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
@@ -53,8 +53,8 @@ Inputs = Annotated[
 Output = Annotated[
     str, typer.Option("-o", "--output", help="A file; or a folder, for several maps or with a slash at its end.")
 ]
-OutputUnit = Annotated[
-    str | None, typer.Option("--output-unit", help="Write as this --unit does, instead of as the map came.")
+OutputProfile = Annotated[
+    str | None, typer.Option("--output-profile", help="Write as this profile does, instead of as the map came.")
 ]
 OutputScale = Annotated[float | None, typer.Option("--output-scale", help="Stored number per unit, in the output.")]
 VarianceOut = Annotated[
@@ -98,10 +98,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 def denoise_command(
     inputs: Inputs,
     output: Output,
-    unit: UnitOption = "auto",
+    profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
-    output_unit: OutputUnit = None,
+    output_profile: OutputProfile = None,
     output_scale: OutputScale = None,
     variance_out: VarianceOut = None,
     origin_out: OriginOut = None,
@@ -126,19 +126,19 @@ def denoise_command(
     One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
     """
     wishes = {"quality": str(quality), "outward": outward, "fill": not no_fill, "second_pass": second_pass}
-    reading = Reading(unit, scale, invalid)
+    reading = Reading(profile, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance, guide)
+    task = _task(wishes, dictionary, method, reading, output_profile, output_scale, sensor_variance, guide)
     _run("denoising", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
 def inpaint_command(
     inputs: Inputs,
     output: Output,
-    unit: UnitOption = "auto",
+    profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
-    output_unit: OutputUnit = None,
+    output_profile: OutputProfile = None,
     output_scale: OutputScale = None,
     variance_out: VarianceOut = None,
     origin_out: OriginOut = None,
@@ -158,9 +158,9 @@ def inpaint_command(
 ) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
     wishes = {"quality": str(quality), "outward": outward, "correct": False}
-    reading = Reading(unit, scale, invalid)
+    reading = Reading(profile, scale, invalid)
     places = _places(inputs, output, variance_out, origin_out, npz)
-    task = _task(wishes, dictionary, method, reading, output_unit, output_scale, sensor_variance, guide)
+    task = _task(wishes, dictionary, method, reading, output_profile, output_scale, sensor_variance, guide)
     _run("inpainting", task, places, Run(output, jobs, force, skip_existing, resume, cluster, as_json))
 
 
@@ -259,7 +259,7 @@ def _making(task: RestoringTask) -> dict[str, Any]:
         "version": sparsedepth.__version__,
         "wishes": {**task.wishes, "dictionary": atoms},
         "reading": repr(task.read),
-        "writing": [task.output_unit, task.output_scale],
+        "writing": [task.output_profile, task.output_scale],
     }
 
 

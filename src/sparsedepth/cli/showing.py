@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from sparsedepth.cli.places import Source, Sources, require_apart, require_new, require_place
-from sparsedepth.cli.reading import InvalidOption, Reading, ScaleOption, UnitOption
+from sparsedepth.cli.reading import InvalidOption, ProfileOption, Reading, ScaleOption
 from sparsedepth.cli.terminal import ForceOption, warn
 from sparsedepth.files import read_array
 from sparsedepth.files.profiles import profile_named
@@ -24,7 +24,7 @@ LONGEST_TITLE = 80
 def show_command(
     file: Annotated[Path, typer.Argument(help="A map, or a variance or origin that was written beside one.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The picture (.png).")],
-    unit: UnitOption = "auto",
+    profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
     variance: Annotated[bool, typer.Option("--variance", help="Draw the file's variances, on a log scale.")] = False,
@@ -44,7 +44,7 @@ def show_command(
     require_apart(Sources([Source(file, Path(file.name))], many=False), [output])
     require_new([output], force)
     name = _title(file.name if title is None else title)
-    reading = Reading(unit, scale, invalid)
+    reading = Reading(profile, scale, invalid)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # letters that the font lacks are drawn as boxes
         if origin:
@@ -79,8 +79,8 @@ def origins_of(file: Path) -> Pixels:
 
 def _squared(file: Path, reading: Reading) -> str:
     """The unit of a variance, where anybody says it."""
-    if reading.unit != "auto":
-        unit = profile_named(reading.unit).unit
+    if reading.profile != "auto":
+        unit = profile_named(reading.profile).unit
     else:
         unit = reading(file).unit if file.suffix.lower() == ".npz" else ""
     return f"variance, ({unit})²" if "/" in unit else f"variance, {unit}²" if unit else "variance, squared units"

@@ -14,7 +14,7 @@ from sparsedepth.cli.batch import WritingGate
 from sparsedepth.cli.journal import Journal
 from sparsedepth.cli.places import file_for
 from sparsedepth.cli.reading import Reading
-from sparsedepth.cli.terminal import in_options, warn
+from sparsedepth.cli.terminal import warn
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import read_array, read_photo
 from sparsedepth.files.profiles import profile_named
@@ -45,14 +45,14 @@ class RestoringTask:
     wishes: dict[str, Any]
     """What the function was told, for the record."""
     read: Reading
-    output_unit: str | None
+    output_profile: str | None
     output_scale: float | None
     sensor_variance: str | None
     guide: str | None = None
 
     def __post_init__(self) -> None:
-        if self.output_unit is not None:
-            profile_named(self.output_unit)
+        if self.output_profile is not None:
+            profile_named(self.output_profile)
         for path in (self.sensor_variance, self.guide):
             if path is not None and not os.path.exists(path):
                 raise InputError(f"there is no file {path}")
@@ -101,7 +101,7 @@ class Notes:
 
     def add(self, name: str, sentence: str) -> None:
         """Say what was assumed of a file, unless it was said of another one."""
-        about_any_file = in_options(sentence.removeprefix(f"{name}: "))
+        about_any_file = sentence.removeprefix(f"{name}: ")
         with self._lock:
             if sentence and about_any_file not in self.said:
                 self.said.append(about_any_file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from typing import Annotated, Any
 
@@ -34,19 +33,11 @@ def say(sentence: str) -> None:
 
 
 def say_error(sentence: str) -> None:
-    console.print(f"[bold red]error:[/] {escape(in_options(sentence))}", highlight=False, soft_wrap=True)
+    console.print(f"[bold red]error:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
 
 
 def warn(sentence: str) -> None:
-    console.print(f"[bold yellow]assumed:[/] {escape(in_options(sentence))}", highlight=False, soft_wrap=True)
-
-
-def in_options(sentence: str, *, output: bool = False) -> str:
-    """A sentence of the library in the words of the command line: ``scale=3`` becomes ``--scale 3``."""
-    where = "--output-" if output else "--"
-    names = {"profile": f"{where}unit", "scale": f"{where}scale", "invalid": "--invalid"}
-    spoken = re.sub(r"\b(profile|scale|invalid)=(?=[\w'])", lambda found: f"{names[found[1]]} ", sentence)
-    return re.sub(r"\b(profile|scale|invalid)=", lambda found: names[found[1]], spoken)
+    console.print(f"[bold yellow]assumed by --profile auto:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
 
 
 def progress_bar(*more: ProgressColumn) -> Progress:

@@ -88,7 +88,7 @@ def benchmark_pair(name: str) -> StereoScene:
     scene = benchmark_scene(name)
     left, right, max_disparity = BENCHMARK_VIEWS[name]
     folder = data_set(*BENCHMARK_SCENES[name][0].split("/")[:-1])
-    pair = StereoPair(read_photo(folder / left), read_photo(folder / right), max_disparity)
+    pair = StereoPair.from_images(read_photo(folder / left), read_photo(folder / right), max_disparity)
     return StereoScene(pair, scene.disparity, scene.evaluated, scene.unoccluded, scene.discontinuous)
 
 
@@ -107,7 +107,7 @@ def stereo_pair(year: int, name: str) -> StereoScene:
     folder = data_set(f"middlebury{year}", name)
     truth, other = (read_map(folder / file, scale=SCALE) for file in ("disp1.png", "disp5.png"))
     left, right = (read_photo(folder / file) for file in ("view1.png", "view5.png"))
-    pair = StereoPair(left, right, int(np.ceil(np.nanmax(truth))) + 2)
+    pair = StereoPair.from_images(left, right, int(np.ceil(np.nanmax(truth))) + 2)
     known = np.isfinite(truth)
     seen = known & _seen(truth, other)
     return StereoScene(pair, truth, known, seen, seen & _near_jumps(truth))

@@ -17,4 +17,4 @@ def motorcycle_disparity() -> DepthMap:
 def motorcycle_pair() -> StereoPair:
     """The two views, in colour, with a range that holds every true disparity."""
     left, right, _ = stereo_motorcycle()
-    return StereoPair(left, right, int(np.ceil(np.nanmax(motorcycle_disparity()))) + 2)
+    return StereoPair.from_images(left, right, int(np.ceil(np.nanmax(motorcycle_disparity()))) + 2)

@@ -1,8 +1,8 @@
-"""Depth and disparity maps in the files that cameras and data sets write.
+"""Read and write depth and disparity maps in the files of cameras and data sets.
 
-In memory a map is float32 with NaN where nothing is known, and says its unit and kind. Headers are read before pixels:
-a file that promises more than the budget is refused before memory is taken. Nothing is unpickled. A format is an entry
-in `FORMATS`, an encoding one in `PROFILES`.
+In memory a map is float32 with NaN where nothing is known, and has a unit and a kind. Headers are read before pixels:
+a file that declares more than the budget is refused before memory is allocated. Nothing is unpickled. A format is an
+entry in `FORMATS`, an encoding one in `PROFILES`.
 """
 
 from sparsedepth.files.formats import FORMATS, Format

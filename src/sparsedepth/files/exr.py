@@ -1,4 +1,4 @@
-"""One channel of an OpenEXR picture: Z, or the only one. Needs the extra ``sparsedepth[exr]``."""
+"""Read and write one channel of an OpenEXR picture: Z, or the only one. Needs the extra ``sparsedepth[exr]``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sparsedepth.files.stored import Budget, Pixels, Stored
 from sparsedepth.vocabulary import InputError, Profile
 
 ATTRIBUTE = "sparsedepth"
-_LISTENING = Lock()
-"""Standard output belongs to the process: two threads that redirect it at once would not give it back."""
+_REDIRECTING = Lock()
+"""Standard output belongs to the process: two threads that redirect it at once would not restore it."""
 
 
 def _library() -> Any:
@@ -29,7 +29,7 @@ def _library() -> Any:
 
 
 def read(path: Path, budget: Budget) -> Stored:
-    """The pixels of the data window; all channels count against the budget, since they are all decoded."""
+    """Read the pixels of the data window; all channels count against the budget, since they are all decoded."""
     library = _library()
     with open(path, "rb") as start:
         magic = start.read(4)
@@ -39,21 +39,21 @@ def read(path: Path, budget: Budget) -> Stored:
         if len(file.parts) != 1:
             raise InputError(f"it has {len(file.parts)} parts; a map is one: save the part you mean")
         header = file.header()  # empty once the file is closed
-        channel, says = _check_header(header, library, budget), from_text(header.get(ATTRIBUTE))
-    return Stored(_pixels(path, channel, library), says)
+        channel, declared = _check_header(header, library, budget), from_text(header.get(ATTRIBUTE))
+    return Stored(_pixels(path, channel, library), declared)
 
 
 def _pixels(path: Path, channel: str, library: Any) -> Pixels:
-    """The pixels of a channel; the library prints what it could not decode, and goes on."""
+    """Read the pixels of a channel; the library prints what it could not decode, and goes on."""
     printed = io.StringIO()
-    with _LISTENING, contextlib.redirect_stdout(printed), library.File(str(path), separate_channels=True) as file:
+    with _REDIRECTING, contextlib.redirect_stdout(printed), library.File(str(path), separate_channels=True) as file:
         if printed.getvalue():
             raise InputError("its pixels cannot be decoded; copy it again")
         return np.array(file.channels()[channel].pixels)
 
 
 def _check_header(header: dict[str, Any], library: Any, budget: Budget) -> str:
-    """The name of the channel to read, if the picture is flat and within the budget."""
+    """Return the name of the channel to read, if the picture is flat and within the budget."""
     if header.get("type") in (library.deepscanline, library.deeptile):
         raise InputError("it is a deep picture; flatten it to one depth a pixel")
     channels = {channel.name: channel for channel in header["channels"]}
@@ -71,7 +71,7 @@ def _check_header(header: dict[str, Any], library: Any, budget: Budget) -> str:
 
 
 def write(pixels: Pixels, profile: Profile | None) -> bytes:
-    """Channel Z, without loss, and what its numbers mean."""
+    """Encode channel Z, without loss, and what its numbers mean."""
     library = _library()
     header = {"compression": library.ZIP_COMPRESSION, "type": library.scanlineimage}
     if profile is not None:

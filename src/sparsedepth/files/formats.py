@@ -1,4 +1,4 @@
-"""The table of formats: suffix -> how to read and write it."""
+"""Formats by suffix: how to read and write each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sparsedepth.vocabulary import InputError, Profile
 
 @dataclass(frozen=True)
 class Format:
-    """How to read a file, and how to make the bytes of one; integer formats hold uint8 and uint16, others float32.
+    """A reader of files and an encoder of their bytes; integer formats hold uint8 and uint16, others float32.
 
-    ``unknown`` is what float files hold where nothing is known; ``says_meaning`` = the file carries its profile.
+    ``unknown`` is what float files hold where nothing is known. ``says_meaning`` = the file carries its profile.
     """
 
     read: Callable[[Path, Budget], Stored]
@@ -41,7 +41,7 @@ FORMATS: dict[str, Format] = {
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's name asks for."""
+    """Return the format that a file's suffix names."""
     if path.suffix.lower() not in FORMATS:
         known = ", ".join(sorted(FORMATS))
         raise InputError(f"{path}: files ending in {path.suffix!r} are not known; use one of {known}")

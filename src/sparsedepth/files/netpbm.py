@@ -1,4 +1,4 @@
-"""PGM (8 or 16 bits) and PFM (float32, bottom row first): a line of header, then plain numbers."""
+"""Read and write PGM (8 or 16 bits) and PFM (float32, bottom row first): a line of header, then plain numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsedepth.files.stored import Budget, Pixels, Stored, take
+from sparsedepth.files.stored import Budget, Pixels, Stored, read_pixels
 from sparsedepth.vocabulary import InputError, Profile
 
 _GAP = rb"(?:\s|#[^\n]*\n)+"
@@ -22,12 +22,12 @@ _OTHERS = {
 
 
 def read_pgm(path: Path, budget: Budget) -> Stored:
-    """Binary PGM with its values as they are, whatever the largest one the header allows."""
+    """Read binary PGM; its values are kept, whatever the largest one the header allows."""
     return _read(path, budget, b"P5")
 
 
 def read_pfm(path: Path, budget: Budget) -> Stored:
-    """One-channel PFM, top row first; the sign of the header's scale is the byte order, its size is not applied."""
+    """Read one-channel PFM, top row first; the sign of the header's scale is the byte order, its size is ignored."""
     stored = _read(path, budget, b"Pf")
     return Stored(stored.pixels[::-1])
 
@@ -43,11 +43,11 @@ def _read(path: Path, budget: Budget, wanted: bytes) -> Stored:
         dtype = _dtype(wanted, float(found[4]))
         budget.allow((height, width), dtype)
         file.seek(found.end())
-        return Stored(take(file, (height, width), dtype))
+        return Stored(read_pixels(file, (height, width), dtype))
 
 
 def _dtype(kind: bytes, number: float) -> np.dtype:
-    """The type of the pixels: PGM's number is the largest value, PFM's is negative for little-endian files."""
+    """Return the type of the pixels: PGM's number is the largest value, PFM's is negative for little-endian files."""
     if kind == b"P5":
         if not 0 < number < 65536:
             raise InputError(f"its largest value is {number:g}; PGM has 1 to 65535")
@@ -58,13 +58,13 @@ def _dtype(kind: bytes, number: float) -> np.dtype:
 
 
 def write_pgm(pixels: Pixels, profile: Profile | None) -> bytes:
-    """Binary PGM."""
+    """Encode binary PGM."""
     height, width = pixels.shape
     largest, order = (255, "u1") if pixels.dtype == np.uint8 else (65535, ">u2")
     return f"P5\n{width} {height}\n{largest}\n".encode() + pixels.astype(order).tobytes()
 
 
 def write_pfm(pixels: Pixels, profile: Profile | None) -> bytes:
-    """Little-endian PFM."""
+    """Encode little-endian PFM."""
     height, width = pixels.shape
     return f"Pf\n{width} {height}\n-1.0\n".encode() + pixels[::-1].astype("<f4").tobytes()

@@ -1,4 +1,4 @@
-"""npy and npz arrays: header first, then as many bytes as it promised; nothing is unpickled."""
+"""Read and write npy and npz arrays: the header first, then as many bytes as it declares; nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -13,39 +13,41 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import numpy as np
 import numpy.lib.format as npy
 
-from sparsedepth.files.stored import Budget, Pixels, Stored, take
+from sparsedepth.files.stored import Budget, Pixels, Stored, read_pixels
 from sparsedepth.vocabulary import InputError, Profile
 
-NAMES = ("depth", "disparity", "inverse_depth", "range", "range_mm", "values", "arr_0")
-"""What the map is called in an npz file that holds other arrays too."""
+MAP_NAMES = ("depth", "disparity", "inverse_depth", "range", "range_mm", "values", "arr_0")
+"""Names of the map in an npz file that holds other arrays too."""
 
-MOST_ARRAYS = 1000
-MOST_TEXT = 1 << 14
-"""Bytes of a text beside a map; a letter has four."""
+MAX_ARRAYS = 1000
+MAX_TEXT_BYTES = 1 << 14
+"""Largest text in an npz file; a letter has four bytes."""
 
 
 class Header(NamedTuple):
+    """The header of an npy array."""
+
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype[Any]
 
 
 def read_npy(path: Path, budget: Budget) -> Stored:
-    """The array of an npy file."""
+    """Read the array of an npy file."""
     with open(path, "rb") as file:
         return Stored(_array(file, budget))
 
 
 def read_npz(path: Path, budget: Budget) -> Stored:
-    """The only two-dimensional array of an npz file, or the one with a telling name."""
+    """Read the only two-dimensional array of an npz file, or the one with a known name."""
     with zipfile.ZipFile(path) as archive:
         members = _members(archive)
         name = _map_name({name: _peek(archive, member) for name, member in members.items()})
-        return Stored(_extract(archive, members[name], budget), _meaning(archive, members), name=name)
+        return Stored(_extract(archive, members[name], budget), _profile(archive, members), name=name)
 
 
 def read_named(path: Path, budget: Budget, name: str) -> Pixels:
-    """One array of an npz file by its name."""
+    """Read one array of an npz file by its name."""
     with zipfile.ZipFile(path) as archive:
         members = _members(archive)
         if name not in members:
@@ -55,8 +57,8 @@ def read_named(path: Path, budget: Budget, name: str) -> Pixels:
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     found = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-    if len(found) > MOST_ARRAYS:
-        raise InputError(f"it holds {len(found)} arrays; at most {MOST_ARRAYS} are looked at")
+    if len(found) > MAX_ARRAYS:
+        raise InputError(f"it holds {len(found)} arrays; at most {MAX_ARRAYS} are looked at")
     return {member.filename.removesuffix(".npy"): member for member in found}
 
 
@@ -78,20 +80,20 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget) 
 
 def _map_name(headers: Mapping[str, Header]) -> str:
     flat = [name for name, header in headers.items() if len(header.shape) == 2 and header.dtype.kind in "fiu"]
-    telling = [name for name in NAMES if name in flat]
+    named = [name for name in MAP_NAMES if name in flat]
     if len(flat) == 1:
         return flat[0]
-    if len(telling) == 1:
-        return telling[0]
+    if len(named) == 1:
+        return named[0]
     held = ", ".join(f"{name} {header.dtype} {header.shape}" for name, header in list(headers.items())[:20])
     raise InputError(
         f"which array is the map? It holds {held or 'no arrays'}; save one two-dimensional array, or call one of them "
-        f"{', '.join(NAMES)}"
+        f"{', '.join(MAP_NAMES)}"
     )
 
 
-def _meaning(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> Profile | None:
-    """What the file says of its map in small arrays: unit and kind, and where they matter scale and invalid codes."""
+def _profile(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> Profile | None:
+    """Read the profile from small arrays: unit and kind, and where they matter scale and invalid codes."""
     small = {name: _small(archive, members[name]) for name in ("unit", "kind", "scale", "invalid") if name in members}
     if "unit" not in small or "kind" not in small:
         return None
@@ -104,36 +106,36 @@ def _meaning(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -
 
 
 def _small(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Pixels:
-    """A text or a few numbers; empty where the array is anything else."""
+    """Read a text or a few numbers; empty where the array is anything else."""
     with _open(archive, member) as file:
         header = read_header(file)
         size = math.prod(header.shape) * header.dtype.itemsize
-        if header.dtype.kind not in "Ufiu" or size > MOST_TEXT:
+        if header.dtype.kind not in "Ufiu" or size > MAX_TEXT_BYTES:
             return np.array("")
         return np.frombuffer(file.read(size), header.dtype).reshape(header.shape)
 
 
 def text_of(about: Mapping[str, str]) -> Pixels:
-    """A few words as an array, at most as many as `read_about` reads."""
+    """Return a few words as an array, at most as many as `read_about` reads."""
     text = json.dumps(about)
-    if len(text) * 4 > MOST_TEXT:
-        raise InputError(f"about has {len(text)} letters; at most {MOST_TEXT // 4} go into a file")
+    if len(text) * 4 > MAX_TEXT_BYTES:
+        raise InputError(f"about has {len(text)} letters; at most {MAX_TEXT_BYTES // 4} go into a file")
     return np.array(text)
 
 
 def read_about(path: str | Path) -> dict[str, str]:
-    """What an npz file says of how it was made; empty where it says nothing that makes sense."""
+    """Read how an npz file was made; empty where it does not say so in a form that is known."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = _members(archive)
             about = json.loads(str(_small(archive, members["about"]))) if "about" in members else {}
         return {str(name): str(value) for name, value in about.items()}
-    except Exception:  # a broken or hostile archive fails in many ways; all say nothing
+    except Exception:  # a broken or hostile archive fails in many ways; all mean that nothing is known
         return {}
 
 
 def read_header(file: BinaryIO) -> Header:
-    """The header of an array, never more than a few thousand bytes of it."""
+    """Read the header of an array, never more than a few thousand bytes of it."""
     start = file.read(12)
     if start[:6] != b"\x93NUMPY" or len(start) < 12:
         raise InputError("it is no npy array; save it with numpy.save")
@@ -150,19 +152,19 @@ def _array(file: BinaryIO, budget: Budget) -> Pixels:
     budget.allow(header.shape, header.dtype)
     height, width = header.shape
     if header.fortran:
-        return take(file, (width, height), header.dtype).T
-    return take(file, (height, width), header.dtype)
+        return read_pixels(file, (width, height), header.dtype).T
+    return read_pixels(file, (height, width), header.dtype)
 
 
 def write_npy(pixels: Pixels, profile: Profile | None) -> bytes:
-    """An npy file."""
+    """Encode an npy file."""
     content = io.BytesIO()
     npy.write_array(content, np.ascontiguousarray(pixels), allow_pickle=False)
     return content.getvalue()
 
 
 def write_npz(pixels: Pixels, profile: Profile | None, **more: Pixels) -> bytes:
-    """An npz file with the map under the name of its kind, its unit and kind as text, and more arrays beside it."""
+    """Encode an npz file: the map under the name of its kind, its unit and kind as text, and more arrays."""
     arrays: dict[str, Any] = {"values": pixels}
     if profile is not None:
         arrays = {

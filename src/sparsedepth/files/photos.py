@@ -1,4 +1,4 @@
-"""Photographs, grey or in colour, through Pillow: the views of a stereo pair, not maps."""
+"""Read photographs, grey or in colour, by Pillow: the views of a stereo pair or a guide, not maps."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from sparsedepth.files.decoding import said_of
+from sparsedepth.files.errors import describe_errors
 from sparsedepth.files.stored import Pixels
 from sparsedepth.vocabulary import InputError, TooLargeError
 
 KINDS = ("PNG", "JPEG", "PPM", "TIFF", "BMP", "WEBP")
+PHOTO_SUFFIXES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".tif", ".tiff", ".bmp", ".webp")
 MOST_PIXELS = 1 << 27
 
 
 def read_photo(path: str | Path, *, most_pixels: int = MOST_PIXELS) -> Pixels:
-    """The pixels of a photograph, (height, width) or (height, width, 3); transparency is left out.
+    """Read the pixels of a photograph, (height, width) or (height, width, 3), without transparency.
 
     Bytes are uint8 and 16-bit grey is uint16. Pillow gives but the upper byte of 16-bit colours.
-    A picture that promises more than ``most_pixels`` is refused before it is decoded.
+    A picture of more than ``most_pixels``, by its header, is refused before it is decoded.
     """
     path = Path(path)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
-    return said_of(path, lambda: _photo(path, most_pixels))
+    with describe_errors(path):
+        return _photo(path, most_pixels)
 
 
 def _photo(path: Path, most_pixels: int) -> Pixels:

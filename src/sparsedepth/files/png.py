@@ -1,4 +1,4 @@
-"""Grey PNG pictures of 8 or 16 bits, through Pillow."""
+"""Read and write grey PNG pictures of 8 or 16 bits, by Pillow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYWORD = "sparsedepth"
 
 
 def read(path: Path, budget: Budget) -> Stored:
-    """The pixels as they are. The header is checked first, hence Pillow's own limit on pictures is not asked."""
+    """Read the pixels; the header is checked first, hence Pillow's own limit on pictures does not matter."""
     with open(path, "rb") as file:
         size, dtype = _check_header(file.read(29), budget)
     if os.path.getsize(path) > 2 * budget.bytes:
@@ -27,12 +27,12 @@ def read(path: Path, budget: Budget) -> Stored:
     with PngImageFile(path) as picture:
         if picture.size != size:
             raise InputError("it has a second header that contradicts the first; it is broken")
-        says = from_text(picture.info.get(KEYWORD))
-        return Stored(np.asarray(picture).astype(dtype, copy=False), says)
+        declared = from_text(picture.info.get(KEYWORD))
+        return Stored(np.asarray(picture).astype(dtype, copy=False), declared)
 
 
 def _check_header(head: bytes, budget: Budget) -> tuple[tuple[int, int], np.dtype]:
-    """Width and height, and the type of the pixels, if they are a map within the budget."""
+    """Return width and height, and the type of the pixels, if they are a map within the budget."""
     if head[:8] != b"\x89PNG\r\n\x1a\n" or head[12:16] != b"IHDR" or len(head) < 29:
         raise InputError("it is no PNG file")
     width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", head[16:29])
@@ -49,7 +49,7 @@ def _check_header(head: bytes, budget: Budget) -> tuple[tuple[int, int], np.dtyp
 
 
 def write(pixels: Pixels, profile: Profile | None) -> bytes:
-    """A PNG file that also says what its numbers mean."""
+    """Encode a PNG file that also says what its numbers mean."""
     text = PngInfo()
     if profile is not None:
         text.add_text(KEYWORD, as_text(profile))

@@ -1,10 +1,11 @@
-"""How cameras and data sets encode depth, by name; and what is assumed of a file when nobody says."""
+"""Profiles: how cameras and data sets encode depth, by name, and what is assumed of a file without one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -28,11 +29,12 @@ PROFILES = {
 """RealSense, Kinect, ScanNet: ``mm``. TUM RGB-D: ``tum``. Middlebury before 2014: ``middlebury`` and the scene's scale.
 ROS: ``ros``, millimetres in integer files and metres in float files. Float files: ``m``, ``px``, ``1/m``."""
 
-Codes = float | Sequence[float] | None
+InvalidCodes = float | Sequence[float] | None
+"""Stored numbers that mean unknown; None = those of the profile."""
 
 
 def profile_named(profile: str | Profile) -> Profile:
-    """The profile itself, or the one of that name."""
+    """Return the profile of that name, or the profile itself."""
     if isinstance(profile, Profile):
         return profile
     if profile not in PROFILES:
@@ -40,49 +42,61 @@ def profile_named(profile: str | Profile) -> Profile:
     return PROFILES[profile]
 
 
-def with_options(profile: Profile, scale: float | None, invalid: Codes) -> Profile:
-    """The profile with the scale and the codes that the user gave, if any."""
+def with_options(profile: Profile, scale: float | None, invalid: InvalidCodes) -> Profile:
+    """Return the profile with the scale and the codes that the user gave, if any."""
     if scale is not None:
         profile = replace(profile, scale=float(scale))
     if invalid is not None:
         profile = replace(profile, invalid=_numbers(invalid))
     if profile.scale is None:
         raise InputError(
-            f"the profile {profile.name} needs the scale of the scene (stored value per {profile.unit}): scale="
+            f"the profile {profile.name} needs the scale of the scene; give scale, the stored number per {profile.unit}"
         )
     return profile
 
 
-def _numbers(codes: Codes) -> tuple[float, ...]:
+def _numbers(codes: InvalidCodes) -> tuple[float, ...]:
     try:
         return tuple(np.asarray(codes, dtype=np.float64).ravel().tolist())
     except (TypeError, ValueError):
         raise InputError(f"invalid is {codes!r}; give a number or several, as they stand in the file") from None
 
 
+def resolve_profile(
+    stored: Stored, path: Path, profile: str | Profile, scale: float | None, invalid: InvalidCodes
+) -> tuple[Profile, str]:
+    """Return how the numbers of a file are read, and the sentence on what was assumed, "" = nothing."""
+    assumed = ""
+    if profile == "auto":
+        chosen, assumed = _assumption(stored, path.suffix.lower(), scaled=scale is not None)
+    else:
+        chosen = _for_file(profile_named(profile), stored)
+    return with_options(chosen, scale, invalid), f"{path.name}: {assumed}" if assumed else ""
+
+
 def for_dtype(profile: Profile, dtype: np.dtype) -> Profile:
-    """The profile's face for float files, or itself."""
+    """Return the profile's variant for float files, or the profile itself."""
     return profile.floats if profile.floats is not None and dtype.kind == "f" else profile
 
 
-def for_file(profile: Profile, stored: Stored) -> Profile:
-    """The profile that the user named, with the codes that the file declares besides its own."""
+def _for_file(profile: Profile, stored: Stored) -> Profile:
+    """Return the profile that the user named, with the codes that the file declares besides its own."""
     profile = for_dtype(profile, stored.pixels.dtype)
-    declared = stored.says.invalid if stored.says is not None else stored.invalid or ()
+    declared = stored.declared.invalid if stored.declared is not None else stored.invalid or ()
     return replace(profile, invalid=declared + tuple(code for code in profile.invalid if code not in declared))
 
 
-def assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str]:
-    """What ``auto`` takes a file to hold, and the sentence that says so; "" where the file says it itself."""
-    if stored.says is not None:
-        return stored.says, ""
+def _assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str]:
+    """Return what ``auto`` takes a file to hold, and the sentence that says so; "" where the file declares it."""
+    if stored.declared is not None:
+        return stored.declared, ""
     profile = _guess(stored, suffix, scaled)
     if stored.invalid is not None:
         profile = replace(profile, invalid=stored.invalid)
     unit = f"in {profile.unit}" if profile.unit else "in an unknown unit"
     codes = " or ".join(f"{code:g}" for code in profile.invalid) or "NaN"
     took = f"took its {stored.pixels.dtype.name} numbers as {profile.kind} {unit}, {codes} = unknown"
-    return profile, f"{took}; if that is wrong, say profile= ({', '.join(PROFILES)}), scale= or invalid="
+    return profile, f"{took}; if that is wrong, give the profile ({', '.join(PROFILES)}), scale or invalid"
 
 
 def _guess(stored: Stored, suffix: str, scaled: bool) -> Profile:
@@ -104,13 +118,13 @@ def _guess(stored: Stored, suffix: str, scaled: bool) -> Profile:
 
 
 def as_text(profile: Profile) -> str:
-    """What a file says about itself, for formats that can carry a text."""
+    """Return the profile as a text, for formats that can carry one."""
     meaning = {"unit": profile.unit, "kind": profile.kind, "scale": profile.scale, "invalid": profile.invalid}
     return json.dumps({"sparsedepth": meaning | {"name": profile.name, "dtype": profile.dtype}})
 
 
 def from_text(text: object) -> Profile | None:
-    """The profile that a file carries, or None where it carries none that makes sense."""
+    """Return the profile that a text of a file holds, or None where it holds none."""
     if not isinstance(text, str) or len(text) > 1000 or not text.startswith('{"sparsedepth"'):
         return None
     try:

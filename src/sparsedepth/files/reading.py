@@ -1,4 +1,4 @@
-"""From a path to a map: look at the header, take the pixels, say what they mean."""
+"""Read maps: check the header, read the pixels, find out what they mean."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from sparsedepth.files import numpy_arrays
-from sparsedepth.files.decoding import said_of
-from sparsedepth.files.encoding import decode
+from sparsedepth.files.codec import decode
+from sparsedepth.files.errors import describe_errors
 from sparsedepth.files.formats import format_of
-from sparsedepth.files.profiles import Codes, assumption, for_file, profile_named, with_options
+from sparsedepth.files.profiles import InvalidCodes, resolve_profile, with_options
 from sparsedepth.files.stored import Budget, Pixels, Stored
 from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Profile
 
@@ -22,65 +22,84 @@ def read(
     profile: str | Profile = "auto",
     *,
     scale: float | None = None,
-    invalid: Codes = None,
+    invalid: InvalidCodes = None,
     most_pixels: int = MOST_PIXELS,
     most_bytes: int = MOST_BYTES,
 ) -> DepthImage:
-    """A map with its unit and kind; ``assumed`` says what "auto" took for granted.
+    """Read a map with its unit and kind.
 
-    ``scale`` (stored number per unit) and ``invalid`` (stored numbers that mean unknown, one or several) replace those
-    of the profile and of the file. NaN and the infinities are always unknown; so are the codes that the file declares.
+    NaN and the infinities are always unknown; so are the codes that the file declares.
 
+    Parameters
+    ----------
+    path
+        The file; its suffix names the format.
+    profile
+        How the file holds numbers: the name of a profile, or a `Profile`. "auto" follows what the file declares, or
+        assumes something, and ``assumed`` of the result says what.
+    scale
+        Stored number per unit, instead of the profile's and the file's own.
+    invalid
+        Stored numbers that mean unknown, instead of the profile's and the file's own.
+    most_pixels, most_bytes
+        A file that declares more is refused before memory is allocated.
+
+    Returns
+    -------
+    DepthImage
+        (height, width) float32, NaN = unknown.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from sparsedepth.files import write
-    >>> door = Path(tempfile.mkdtemp()) / "door.png"
-    >>> write(door, [[1.5, float("nan")]], profile="tum")
-    >>> read(door).values, read(door).unit
+    >>> path = Path(tempfile.mkdtemp()) / "scan.png"
+    >>> write(path, [[1.5, float("nan")]], profile="tum")
+    >>> read(path).values, read(path).unit
     (array([[1.5, nan]], dtype=float32), 'm')
     """
     path = Path(path)
     stored = _load(path, Budget(most_pixels, most_bytes))
-    assumed = ""
-    if profile == "auto":
-        chosen, assumed = assumption(stored, path.suffix.lower(), scaled=scale is not None)
-    else:
-        chosen = for_file(profile_named(profile), stored)
-    chosen = with_options(chosen, scale, invalid)
-    values = said_of(path, lambda: decode(stored.pixels, chosen))
-    return DepthImage(values, chosen.unit, chosen.kind, chosen, f"{path.name}: {assumed}" if assumed else "")
+    chosen, assumed = resolve_profile(stored, path, profile, scale, invalid)
+    with describe_errors(path):
+        values = decode(stored.pixels, chosen)
+    return DepthImage(values, chosen.unit, chosen.kind, chosen, assumed)
 
 
 def read_map(path: str | Path, *, scale: float = 1.0, most_pixels: int = MOST_PIXELS) -> DepthMap:
-    """A map as float32, stored numbers divided by ``scale`` (Middlebury's 3, TUM's 5000, ...), NaN = unknown.
+    """Read a map as float32, stored numbers divided by ``scale`` (Middlebury's 3, TUM's 5000, ...), NaN = unknown.
 
     Integer files: 0 is unknown, or the code that the file declares. Float files: NaN and infinities are.
     """
     path = Path(path)
     plain = Profile("", "", scale=scale)
     stored = _load(path, Budget(most_pixels, MOST_BYTES))
-    codes = stored.says.invalid if stored.says is not None else stored.invalid
+    codes = stored.declared.invalid if stored.declared is not None else stored.invalid
     if codes is None:
         codes = () if stored.pixels.dtype.kind == "f" else (0.0,)
-    return said_of(path, lambda: decode(stored.pixels, with_options(plain, None, codes)))
+    with describe_errors(path):
+        return decode(stored.pixels, with_options(plain, None, codes))
 
 
 def read_array(
     path: str | Path, *, name: str = "", most_pixels: int = MOST_PIXELS, most_bytes: int = MOST_BYTES
 ) -> Pixels:
-    """The numbers as they stand in the file, of a variance or an origin map; ``name`` picks an array of an npz file."""
+    """Read numbers as the file holds them, of a variance or an origin; ``name`` is that of an array in an npz file."""
     path, budget = Path(path), Budget(most_pixels, most_bytes)
     if not name:
         return _load(path, budget).pixels
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path} has no named arrays; only .npz files do")
     _check_is_file(path)
-    return said_of(path, lambda: numpy_arrays.read_named(path, budget, name))
+    with describe_errors(path):
+        return numpy_arrays.read_named(path, budget, name)
 
 
 def _load(path: Path, budget: Budget) -> Stored:
     file_format = format_of(path)
     _check_is_file(path)
-    return said_of(path, lambda: file_format.read(path, budget))
+    with describe_errors(path):
+        return file_format.read(path, budget)
 
 
 def _check_is_file(path: Path) -> None:

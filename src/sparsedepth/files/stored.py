@@ -1,4 +1,4 @@
-"""What passes between a format and the rest: pixels as they stand in the file, and a budget that is checked first."""
+"""Pixels as a file holds them, and the budget that is checked before they are read."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from sparsedepth.vocabulary import InputError, Profile, TooLargeError
 Pixels = NDArray[Any]
 """(height, width), integer or float, as stored."""
 
-PIECE = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The pixels of a file, and what the file itself says about them.
+    """The pixels of a file, and what the file declares about them.
 
-    ``says`` is the profile that the file carries, ``invalid`` a code it declares, ``name`` what it calls the array.
+    ``declared`` is the profile that the file carries, ``invalid`` a code, ``name`` the name of the array.
     """
 
     pixels: Pixels
-    says: Profile | None = None
+    declared: Profile | None = None
     invalid: tuple[float, ...] | None = None
     name: str = ""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How many pixels and bytes one file may ask for."""
+    """How many pixels and bytes one file may hold."""
 
     pixels: int
     bytes: int
 
     def allow(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Refuse what is no map, or a larger one than the budget; no memory has been taken yet."""
+        """Refuse what is no map, or a larger one than the budget, before memory is allocated."""
         if len(shape) != 2 or dtype.kind not in "fiu":
             raise InputError(f"it holds {dtype} of shape {shape}; a map has one real number a pixel, in 2-D")
         if min(shape) <= 0:
@@ -55,21 +55,21 @@ class Budget:
             raise TooLargeError(f"{promised} of {itemsize} bytes; the budget is {self.bytes} bytes (most_bytes)")
 
 
-def take(file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any]) -> Pixels:
-    """The next pixels of a stream, in pieces: one that holds more or less than it promised takes no more memory."""
+def read_pixels(file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any]) -> Pixels:
+    """Read the next pixels of a stream in chunks: one that ends early has allocated no more than it held."""
     wanted = math.prod(shape) * dtype.itemsize
     content = bytearray()
     while len(content) < wanted:
-        piece = file.read(min(PIECE, wanted - len(content)))
-        if not piece:
+        chunk = file.read(min(CHUNK_BYTES, wanted - len(content)))
+        if not chunk:
             got = len(content) // dtype.itemsize
             raise InputError(f"it ends after {got} of {math.prod(shape)} pixels; copy it again")
-        content += piece
+        content += chunk
     return np.frombuffer(content, dtype).reshape(shape)
 
 
-def take_room(file: Any, size: int) -> None:
-    """Give an open file its size, and the disk's room for it: met while writing to mapped memory, a full disk kills."""
+def preallocate(file: Any, size: int) -> None:
+    """Reserve the disk space of an open file: a full disk would kill a process that writes to mapped memory."""
     file.truncate(size)
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)

@@ -1,4 +1,4 @@
-"""One-channel TIFF: tifffile reads the header and plain pixels; libtiff, within Pillow, opens compressed ones."""
+"""Read and write one-channel TIFF: tifffile reads headers and plain pixels, libtiff (by Pillow) compressed ones."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ import tifffile
 from PIL.TiffImagePlugin import TiffImageFile
 
 from sparsedepth.files.profiles import as_text, from_text
-from sparsedepth.files.stored import PIECE, Budget, Pixels, Stored, take_room
+from sparsedepth.files.stored import CHUNK_BYTES, Budget, Pixels, Stored, preallocate
 from sparsedepth.vocabulary import InputError, Profile
 
 GDAL_NODATA = 42113
 ORIENTATION = 274
 DEFLATE = (8, 32946)
-MOST_PAGES = 100
+MAX_PAGES = 100
 
 
 def read(path: Path, budget: Budget) -> Stored:
-    """The only full-size page, with the code for unknown pixels that GeoTIFF files declare."""
+    """Read the only full-size page, with the code for unknown pixels that GeoTIFF files declare."""
     with _opened(path, budget) as page:
         pixels = _pixels(path, page)
         if pixels.shape != page.shape:
-            raise InputError(f"it holds {pixels.shape} pixels but promised {page.shape}")
+            raise InputError(f"it holds {pixels.shape} pixels but declares {page.shape}")
         return Stored(pixels, from_text(page.description), _declared_code(page))
 
 
-def mapped(path: Path) -> Stored:
-    """An uncompressed page that stays in its file; tiles are laid out by rows in a temporary one."""
+def memory_mapped(path: Path) -> Stored:
+    """Map an uncompressed page; tiles are laid out by rows in a temporary file."""
     size = path.stat().st_size
     with _opened(path, Budget(size, size)) as page:
         dtype = np.dtype(page.dtype).newbyteorder(page.parent.byteorder)
-        says = from_text(page.description), _declared_code(page)
+        declared = from_text(page.description), _declared_code(page)
         if page.is_memmappable:
-            return Stored(np.memmap(path, dtype, "r", page.dataoffsets[0], page.shape), *says)
+            return Stored(np.memmap(path, dtype, "r", page.dataoffsets[0], page.shape), *declared)
         with tempfile.TemporaryFile() as file:
-            take_room(file, page.imagelength * page.imagewidth * dtype.itemsize)
+            preallocate(file, page.imagelength * page.imagewidth * dtype.itemsize)
             pixels = np.memmap(file, np.dtype(page.dtype), "r+", 0, page.shape)
         for part, (_, _, top, left, _), shape in page.segments():
             if part is not None:
                 rows, columns = min(shape[1], page.imagelength - top), min(shape[2], page.imagewidth - left)
                 pixels[top : top + rows, left : left + columns] = part[0, :rows, :columns, 0]
-        return Stored(pixels, *says)
+        return Stored(pixels, *declared)
 
 
 @contextmanager
 def _opened(path: Path, budget: Budget) -> Iterator[tifffile.TiffPage]:
-    """The only full-size page of a file, within the budget."""
-    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is broken is said once, as our error
+    """Open the only full-size page of a file, within the budget."""
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is broken is reported once, as our error
     with tifffile.TiffFile(path) as file:
         page = file.pages.first
         _check_header(page, budget)
@@ -66,8 +66,8 @@ def _opened(path: Path, budget: Budget) -> Iterator[tifffile.TiffPage]:
 
 
 def _other_pages(file: tifffile.TiffFile) -> list[tifffile.TiffPage]:
-    """The first pages after the map: overviews and masks, or maps of their own."""
-    return [page for page in islice(file.pages, 1, MOST_PAGES) if isinstance(page, tifffile.TiffPage)]
+    """Return the first pages after the map: overviews and masks, or maps of their own."""
+    return [page for page in islice(file.pages, 1, MAX_PAGES) if isinstance(page, tifffile.TiffPage)]
 
 
 def _check_header(page: tifffile.TiffPage, budget: Budget) -> None:
@@ -100,7 +100,7 @@ def _pixels(path: Path, page: tifffile.TiffPage) -> Pixels:
 
 
 def _check_segments(page: tifffile.TiffPage, itemsize: int) -> None:
-    """Refuse a compressed segment that inflates to more than it may hold; otherwise it would all be taken to memory."""
+    """Refuse a compressed segment that inflates to more than it may hold, before it fills the memory."""
     rows = page.tilelength if page.is_tiled else min(page.rowsperstrip, page.imagelength)
     columns = page.tilewidth if page.is_tiled else page.imagewidth
     allowed = rows * columns * itemsize
@@ -112,7 +112,7 @@ def _check_segments(page: tifffile.TiffPage, itemsize: int) -> None:
         inflate, left = zlib.decompressobj(), page.parent.filehandle.read(count)
         size = 0
         while left and not inflate.eof:
-            size += len(inflate.decompress(left, PIECE))
+            size += len(inflate.decompress(left, CHUNK_BYTES))
             left = inflate.unconsumed_tail
             if size > allowed:
                 raise InputError(f"a compressed part of it holds more than the {allowed} bytes it may; it is broken")
@@ -127,14 +127,14 @@ def _declared_code(page: tifffile.TiffPage) -> tuple[float, ...] | None:
 
 
 def write(pixels: Pixels, profile: Profile | None) -> bytes:
-    """Deflated float32 TIFF that says what its numbers mean; a code for unknown pixels is declared as GeoTIFF does."""
+    """Encode deflated float32 TIFF that says what its numbers mean, with GeoTIFF's code for unknown pixels."""
     content = io.BytesIO()
     tifffile.imwrite(content, pixels, compression="zlib", **_tags(profile))
     return content.getvalue()
 
 
 def new_file(path: Path, shape: tuple[int, int], dtype: np.dtype[Any], profile: Profile | None) -> int:
-    """An uncompressed TIFF to be filled later; returns where its pixels begin."""
+    """Create an uncompressed TIFF to be filled later; return where its pixels begin."""
     written = tifffile.imwrite(
         path, shape=shape, dtype=dtype, rowsperstrip=shape[0], returnoffset=True, **_tags(profile)
     )

@@ -1,9 +1,9 @@
-"""From a map to a file that holds what it says: nothing overflows, no unit changes unasked, and it appears whole."""
+"""Write maps: nothing overflows, no unit changes unasked, and a file appears whole or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,50 +12,141 @@ from numpy.typing import ArrayLike
 
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.files import numpy_arrays
-from sparsedepth.files.encoding import encode_floats, encode_integers
+from sparsedepth.files.codec import encode_floats, encode_integers
 from sparsedepth.files.formats import Format, format_of
-from sparsedepth.files.profiles import Codes, for_dtype, profile_named, with_options
+from sparsedepth.files.profiles import InvalidCodes, for_dtype, profile_named, with_options
 from sparsedepth.files.stored import Pixels
-from sparsedepth.vocabulary import DepthImage, InputError, Profile, as_array
+from sparsedepth.vocabulary import (
+    DepthImage,
+    InputError,
+    Match,
+    Profile,
+    Restoration,
+    Unit,
+    as_array,
+    unit_factor,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedFile:
+    """The content of a map's file that is not written yet; ``variance`` is in squared units of the file."""
+
+    path: Path
+    content: bytes
+    unit: Unit
+    variance: Pixels | None
+
+    def save(self) -> None:
+        """Write the file, whole or not at all."""
+        write_atomically(self.path, self.content)
 
 
 def write(
     path: str | Path,
-    image: DepthImage | ArrayLike,
+    image: DepthImage | Restoration | Match | ArrayLike,
     *,
     profile: str | Profile | None = None,
     scale: float | None = None,
-    invalid: Codes = None,
+    invalid: InvalidCodes = None,
     variance: ArrayLike | None = None,
     origin: ArrayLike | None = None,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a map; integer files round to the nearest code, float files hold float32.
+    """Write a map, or a result with its map; integer files round to the nearest code, float files hold float32.
 
     Without a profile an integer file is encoded as the image was read, and a float file holds its values as they are.
     With one, metres and millimetres convert as it asks, and a plain array is taken to be in its unit. Where a value
-    would round to the code for unknown pixels, the nearest other code is written. ``variance``, ``origin``
-    and ``about``, a few words on how the map was made, go beside it, in npz.
+    would round to the code for unknown pixels, the nearest other code is written.
+
+    Parameters
+    ----------
+    path
+        The file; its suffix chooses the format.
+    image
+        A map (height, width), NaN = unknown, or what `denoise`, `inpaint` or `match` return. An npz file of a result
+        also holds its variance and origin; other files hold its map.
+    profile
+        How the file holds numbers: the name of a profile, or a `Profile`.
+    scale
+        Stored number per unit, instead of the profile's own.
+    invalid
+        Stored numbers that mean unknown, instead of the profile's own.
+    variance, origin
+        Arrays (height, width) that go into an npz file with the map; the variance is in squared units of ``image``.
+    about
+        A few words on how the map was made, for npz files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsedepth import inpaint
+    >>> from sparsedepth.files import read
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write(folder / "scan.png", np.add.outer(np.zeros(24), np.linspace(1.0, 2.0, 24)), profile="tum")
+    >>> write(folder / "filled.png", inpaint(read(folder / "scan.png"), quality="fast"))
+    >>> read(folder / "filled.png").unit
+    'm'
     """
+    file = encode_file(
+        path,
+        image,
+        profile=profile,
+        scale=scale,
+        invalid=invalid,
+        variance=variance,
+        origin=origin,
+        about=about,
+    )
+    file.save()
+
+
+def encode_file(
+    path: str | Path,
+    image: DepthImage | Restoration | Match | ArrayLike,
+    *,
+    profile: str | Profile | None = None,
+    scale: float | None = None,
+    invalid: InvalidCodes = None,
+    variance: ArrayLike | None = None,
+    origin: ArrayLike | None = None,
+    about: Mapping[str, str] | None = None,
+) -> EncodedFile:
+    """Encode a map as `write` does, without writing it."""
     path = Path(path)
-    file_format = format_of(path)
+    file_format, inside = format_of(path), path.suffix.lower() == ".npz"
     try:
-        image, encoding = _encoding(image, file_format, profile, scale, invalid)
-        pixels = _pixels(image, encoding, file_format, coded=invalid is not None)
-        beside = _beside(image, path, variance=variance, origin=origin)
-        if about and path.suffix.lower() == ".npz":
-            beside["about"] = numpy_arrays.text_of(about)
-        if beside:
-            content = numpy_arrays.write_npz(pixels, encoding, **beside)
-        else:
-            content = file_format.write(pixels, encoding)
+        source = _map_of(image)
+        stored, encoding = _encoding(source, file_format, profile, scale, invalid)
+        pixels = _pixels(stored, encoding, file_format, coded=invalid is not None)
+        converted = _converted(image.variance if isinstance(image, Restoration | Match) else None, source, stored)
+        extra = _extra(stored, path, variance=_converted(variance, source, stored), origin=origin)
+        if inside and isinstance(image, Restoration | Match):
+            extra = _extra(stored, path, variance=converted, origin=image.origin) | extra
+        if inside and about:
+            extra["about"] = numpy_arrays.text_of(about)
+        content = numpy_arrays.write_npz(pixels, encoding, **extra) if extra else file_format.write(pixels, encoding)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    write_atomically(path, content)
+    return EncodedFile(path, content, stored.unit, converted)
+
+
+def _map_of(image: DepthImage | Restoration | Match | ArrayLike) -> DepthImage | ArrayLike:
+    """Return the map of a result; one of which nothing is known is a plain array."""
+    if isinstance(image, Restoration) and image.profile is None and (image.unit, image.kind) == ("", "depth"):
+        return image.depth
+    return image.image if isinstance(image, Restoration | Match) else image
+
+
+def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, stored: DepthImage) -> Any:
+    """Convert variances in squared units of the source to those of the file."""
+    if variance is None or not isinstance(source, DepthImage) or source.unit == stored.unit:
+        return variance
+    return as_array("variance", variance) * unit_factor(source.unit, source.kind, stored.unit) ** 2
 
 
 def write_array(path: str | Path, array: ArrayLike) -> None:
-    """Write numbers that are no depth, as they are: a variance to a float file (inf stays inf), origins to a PNG."""
+    """Write numbers that are no depth: a variance to a float file (inf stays inf), origins to a PNG."""
     path = Path(path)
     file_format = format_of(path)
     numbers = _unmasked(as_array("what is to be written", array))
@@ -73,7 +164,7 @@ def write_array(path: str | Path, array: ArrayLike) -> None:
 
 
 def _unmasked(array: Any) -> Pixels:
-    """The numbers, NaN where they are masked; integers cannot say that."""
+    """Return the numbers, NaN where they are masked; masked integers are refused."""
     if np.ma.is_masked(array) and array.dtype.kind != "f":
         raise InputError(f"some of the {array.dtype} numbers are masked, which integers cannot say; fill them first")
     return np.ma.filled(array, np.nan) if np.ma.is_masked(array) else np.asarray(array)
@@ -92,12 +183,12 @@ def _encoding(
     file_format: Format,
     profile: str | Profile | None,
     scale: float | None,
-    invalid: Codes,
+    invalid: InvalidCodes,
 ) -> tuple[DepthImage, Profile]:
-    """The image in the unit to be written, and how."""
+    """Return the image in the unit to be written, and the profile to write it with."""
     if profile is None:
         image = image if isinstance(image, DepthImage) else DepthImage(as_array("the map", image))
-        return image, with_options(_as_it_came(image, file_format, scale), scale, invalid)
+        return image, with_options(_own_profile(image, file_format, scale), scale, invalid)
     chosen = for_dtype(profile_named(profile), np.dtype(np.uint16 if file_format.integers else np.float32))
     if not isinstance(image, DepthImage):
         image = DepthImage(as_array("the map", image), chosen.unit, chosen.kind)
@@ -113,7 +204,7 @@ def _encoding(
     return image.to(chosen.unit), chosen
 
 
-def _as_it_came(image: DepthImage, file_format: Format, scale: float | None) -> Profile:
+def _own_profile(image: DepthImage, file_format: Format, scale: float | None) -> Profile:
     plain = Profile("", image.unit, image.kind)
     if not file_format.integers:
         return plain
@@ -123,14 +214,14 @@ def _as_it_came(image: DepthImage, file_format: Format, scale: float | None) -> 
     return _for_integers(plain, scale, None)
 
 
-def _for_integers(profile: Profile, scale: float | None, invalid: Codes) -> Profile:
-    """The profile itself, or with a scale that the user gave, 16 bits and 0 for unknown pixels."""
+def _for_integers(profile: Profile, scale: float | None, invalid: InvalidCodes) -> Profile:
+    """Return the profile, or one with the user's scale, 16 bits and 0 for unknown pixels."""
     if profile.dtype != "float32":
         return profile
     if scale is None:
         raise InputError(
             f"integer files round {profile.kind} in {profile.unit or 'an unknown unit'} to whole numbers; say how: "
-            "profile='mm', 'tum', 'kitti' or 'kitti-disparity', or scale= (stored number per unit); or use .tiff"
+            "give a profile (mm, tum, kitti, kitti-disparity) or a scale (stored number per unit), or use .tiff"
         )
     return replace(profile, dtype="uint16", invalid=profile.invalid if invalid is not None else (0.0,))
 
@@ -142,15 +233,13 @@ def _pixels(image: DepthImage, encoding: Profile, file_format: Format, *, coded:
     return encode_floats(image.values, encoding, unknown)
 
 
-def _beside(image: DepthImage, path: Path, **arrays: ArrayLike | None) -> dict[str, Pixels]:
-    """The arrays that go to an npz file beside the map, each a number a pixel."""
+def _extra(image: DepthImage, path: Path, **arrays: ArrayLike | None) -> dict[str, Pixels]:
+    """Return the arrays that go into an npz file with the map, each a number a pixel."""
     given: dict[str, Any] = {
         name: _unmasked(as_array(name, array)) for name, array in arrays.items() if array is not None
     }
     if given and path.suffix.lower() != ".npz":
-        raise InputError(
-            f"only .npz holds {' and '.join(given)} beside the map; use write_array for a file of their own"
-        )
+        raise InputError(f"only .npz holds {' and '.join(given)} with the map; use write_array for a file of their own")
     for name, array in given.items():
         if array.shape != image.values.shape or array.ndim != 2:
             raise InputError(f"{name} is {array.dtype} of shape {array.shape}; the map has shape {image.values.shape}")

@@ -21,7 +21,7 @@ from sparsedepth.restore.inpainting import as_guide, fill_large_holes, guided_in
 from sparsedepth.restore.settings import Settings
 from sparsedepth.restore.tiling import TiledMap
 from sparsedepth.restorer_pool import RestorerPool
-from sparsedepth.vocabulary import Belief, DepthMap, InputError, Restoration
+from sparsedepth.vocabulary import Belief, DepthImage, DepthMap, InputError, Restoration
 
 __all__ = ["METHODS", "METHOD_VERSION", "Restorer", "Settings", "believe", "denoise", "inpaint"]
 
@@ -53,8 +53,9 @@ def denoise(
     Parameters
     ----------
     depth
-        (height, width) in any unit. NaN is missing; so is 0 in integer maps, unless ``invalid`` names other codes.
-        It may lie in a memory-mapped file; a large map is restored in tiles.
+        (height, width) in any unit, or a `DepthImage`, which gives its unit, kind and profile to the result. NaN is
+        missing; so is 0 in integer maps, unless ``invalid`` names other codes. It may lie in a memory-mapped file; a
+        large map is restored in tiles.
     variance
         Variance that a sensor gives for each pixel, in squared units of the map.
     guide
@@ -149,7 +150,8 @@ def believe(
     coder = PatchCoder(
         _dictionary(dictionary) or Dictionary.builtin("default"), noise, sparsity, _positive("stride", stride)
     )
-    source = TiledMap.from_array(depth, variance, coder.dictionary.patch_shape, invalid, Settings().tiling)
+    values = depth.values if isinstance(depth, DepthImage) else depth
+    source = TiledMap.from_array(values, variance, coder.dictionary.patch_shape, invalid, Settings().tiling)
     result = source.run(lambda tile, threads: paper.believe_tile(tile, coder, threads), None, _n_threads(threads))
     return Belief(result.depth, result.variance)
 
@@ -204,6 +206,9 @@ class Restorer:
         out: Restoration | None = None,
     ) -> Restoration:
         """Restore one map; ``invalid`` replaces what holds for the others."""
+        if isinstance(depth, DepthImage):
+            options: dict[str, Any] = {"invalid": invalid, "threads": threads, "out": out}
+            return self(depth.values, variance=variance, guide=guide, **options).described_by(depth)
         source = self._source(depth, variance, self._invalid if invalid is None else invalid)
         picture = None if guide is None else as_guide(guide, source.shape)
         if picture is not None and not self._options["fill"]:

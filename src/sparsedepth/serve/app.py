@@ -184,7 +184,7 @@ async def _accept(request: Request, jobs: Jobs, job: Job, form: type[forms.Form]
     elif isinstance(wishes, forms.MatchForm):
         task = {"do": "read_pair", "max_disparity": wishes.max_disparity, "pixels": pixels} | upload.files
     else:
-        task = {"do": "read_map", "file": upload.files["depth"], "unit": wishes.unit, "scale": wishes.scale,
+        task = {"do": "read_map", "file": upload.files["depth"], "profile": wishes.profile, "scale": wishes.scale,
                 "invalid": wishes.codes(), "pixels": pixels}  # fmt: skip
     await jobs.take_in(job, task, upload.shown)
     options = wishes.options()
@@ -276,7 +276,7 @@ def _add_page(app: FastAPI) -> None:
         limits: Limits = request.app.state.limits
         return {
             "version": version("sparsedepth"),
-            "units": forms.UNITS,
+            "profiles": forms.PROFILE_NAMES,
             "qualities": forms.QUALITIES,
             "dictionaries": Dictionary.builtins(),
             "maps": sorted(forms.MAPS),

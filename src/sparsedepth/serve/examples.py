@@ -24,7 +24,7 @@ def example_map(name: str) -> DepthImage:
 def example_pair() -> StereoPair:
     """Every second pixel of the two views: quick to match."""
     pair = motorcycle_pair()
-    return StereoPair(pair.left[::2, ::2] / 255, pair.right[::2, ::2] / 255, -(-pair.max_disparity // 2))
+    return StereoPair(pair.left[::2, ::2], pair.right[::2, ::2], -(-pair.max_disparity // 2))
 
 
 def _room(rng: np.random.Generator) -> DepthMap:

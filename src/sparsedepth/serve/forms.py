@@ -13,7 +13,7 @@ from sparsedepth.serve import examples
 from sparsedepth.serve.limits import Refusal
 from sparsedepth.stereo import solvers
 
-UNITS = ("auto", *PROFILES)
+PROFILE_NAMES = ("auto", *PROFILES)
 QUALITIES = ("fast", "balanced", "best", "paper")
 MAPS = frozenset(FORMATS)
 PHOTOS = frozenset((".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".tif", ".tiff", ".bmp", ".webp"))
@@ -44,17 +44,25 @@ class InpaintForm(Form):
     """Fill holes and leave what was measured as it is."""
 
     example: str | None = _choice(None, examples.MAPS, "A built-in map instead of a file.")
-    unit: str = _choice("auto", UNITS, "What the numbers mean.")
-    scale: float | None = Field(None, gt=0, lt=1e9, description="Stored number per unit, instead of the unit's own.")
+    profile: str = _choice("auto", PROFILE_NAMES, "How the file holds numbers.")
+    scale: float | None = Field(None, gt=0, lt=1e9, description="Stored number per unit, instead of the profile's own.")
     invalid: str | None = Field(None, pattern=NUMBERS, description="Stored numbers that mean unknown, with commas.")
     dictionary: str | None = _choice(None, Dictionary.builtins(), "A shipped dictionary.")
     quality: str = _choice("fast", QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
     outward: bool = Field(False, description="Fill large holes too, less certain inwards.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, texts: Any) -> Any:
+        """Take ``unit`` for ``profile``, as the field was called before; it is gone after the next release."""
+        if isinstance(texts, dict) and "unit" in texts and "profile" not in texts:
+            return {"profile" if name == "unit" else name: text for name, text in texts.items()}
+        return texts
+
     @model_validator(mode="after")
     def _scaled(self) -> Self:
-        if self.unit != "auto" and PROFILES[self.unit].scale is None and self.scale is None:
-            raise ValueError(f"the unit {self.unit} needs the scale of the scene, too")
+        if self.profile != "auto" and PROFILES[self.profile].scale is None and self.scale is None:
+            raise ValueError(f"the profile {self.profile} needs the scale of the scene, too")
         return self
 
     def codes(self) -> list[float] | None:

@@ -26,11 +26,11 @@ def warm_up() -> None:
     denoise(np.add.outer(np.arange(32.0), np.arange(32.0)), quality="fast")
 
 
-def read_map(folder: str, file: str, unit: str, scale: float | None, invalid: list[float] | None, pixels: int,
+def read_map(folder: str, file: str, profile: str, scale: float | None, invalid: list[float] | None, pixels: int,
              tell: Tell) -> Facts:  # fmt: skip
     """Take an uploaded map in."""
     os.chdir(folder)
-    image = read(file, unit, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
+    image = read(file, profile, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
     os.remove(file)
     return _keep_map(image)
 
@@ -41,7 +41,7 @@ def read_pair(folder: str, left: str, right: str, max_disparity: int, pixels: in
     views = {file: read_photo(file, most_pixels=pixels) for file in (left, right)}
     for file in views:
         os.remove(file)
-    return _keep_pair(StereoPair(views[left], views[right], max_disparity))
+    return _keep_pair(StereoPair.from_images(views[left], views[right], max_disparity))
 
 
 def make_example(folder: str, name: str, tell: Tell) -> Facts:
@@ -55,12 +55,12 @@ def _keep_map(image: DepthImage) -> Facts:
     profile = None if image.profile is None else as_text(image.profile)
     known = float(np.isfinite(image.values).mean())
     return {"shape": image.values.shape, "unit": image.unit, "kind": image.kind, "profile": profile, "input": "map",
-            "known": known, "assumed": image.assumed.partition(": ")[2].replace("profile=", "unit=")}  # fmt: skip
+            "known": known, "assumed": image.assumed.partition(": ")[2]}  # fmt: skip
 
 
 def _keep_pair(pair: StereoPair) -> Facts:
     save_raw("before.f32", pair.grey().left[..., 0])
-    np.save("pair.npy", np.stack([pair.left, pair.right]).astype(np.float32))
+    np.save("pair.npy", np.stack([pair.left, pair.right]))
     return {"shape": pair.shape, "unit": "px", "kind": "disparity", "profile": None, "input": "photo", "known": 1.0,
             "assumed": "", "max_disparity": pair.max_disparity}  # fmt: skip
 
@@ -77,7 +77,7 @@ def restore(folder: str, facts: Facts, what: str, options: dict[str, Any], tell:
 def match(folder: str, facts: Facts, options: dict[str, Any], tell: Tell) -> Facts:
     """Match the views that were taken in."""
     os.chdir(folder)
-    left, right = np.load("pair.npy", allow_pickle=False) / np.float32(255)
+    left, right = np.load("pair.npy", allow_pickle=False)
     for stage in stages(StereoPair(left, right, facts["max_disparity"]), **options):
         tell(stage.doing)
         if stage.result is not None:
@@ -87,8 +87,7 @@ def match(folder: str, facts: Facts, options: dict[str, Any], tell: Tell) -> Fac
 
 
 def _keep_result(facts: Facts, result: Restoration | Match) -> Facts:
-    depth = result.disparity if isinstance(result, Match) else result.depth
-    save_raw("after.f32", depth)
+    save_raw("after.f32", result.image.values)
     save_raw("variance.f32", result.variance)
     save_raw("origin.u8", result.origin)
     shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size

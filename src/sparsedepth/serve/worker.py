@@ -30,7 +30,7 @@ def _attempt(task: dict[str, Any], tell: tasks.Tell) -> dict[str, Any]:
         return {"done": tasks.TASKS[task.pop("do")](tell=tell, **task)}
     except InputError as error:
         status = 413 if isinstance(error, TooLargeError) else 422
-        return {"status": status, "sentence": _in_fields(str(error), task["folder"], shown)}
+        return {"status": status, "sentence": _with_names(str(error), task["folder"], shown)}
     except MemoryError:
         return {"status": 503, "sentence": "there is not enough memory for this; send a smaller map"}
     except Exception as error:  # the service goes on; the operator reads where, the user what
@@ -38,9 +38,9 @@ def _attempt(task: dict[str, Any], tell: tasks.Tell) -> dict[str, Any]:
         return {"status": 500, "sentence": f"a mistake in sparsedepth ({type(error).__name__}); please report it"}
 
 
-def _in_fields(sentence: str, folder: str, shown: dict[str, str]) -> str:
-    """A sentence of the library in the words of the form, and with the user's names for the files."""
+def _with_names(sentence: str, folder: str, shown: dict[str, str]) -> str:
+    """Put the user's names of files into a sentence of the library, and leave out names of its parameters."""
     sentence = sentence.replace(os.path.join(folder, ""), "")
     for stored, name in shown.items():
         sentence = sentence.replace(stored, name)
-    return sentence.replace("profile=", "unit=").replace(" (most_pixels)", "").replace(" (most_bytes)", "")
+    return sentence.replace(" (most_pixels)", "").replace(" (most_bytes)", "")

@@ -79,7 +79,7 @@ function fields() {
     const range = typeof chosen === "string" ? {} : { max_disparity: $("max-disparity").value };
     return { ...range, prior: String($("prior").checked) };
   }
-  const given = { unit: $("unit").value, scale: $("scale").value, quality: $("quality").value, dictionary: $("dictionary").value };
+  const given = { profile: $("profile").value, scale: $("scale").value, quality: $("quality").value, dictionary: $("dictionary").value };
   if ($("outward").checked) given.outward = "true";
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ""));
 }
@@ -435,7 +435,7 @@ async function begin() {
     return fail(error);
   }
   $("token-form").hidden = true;
-  fill($("unit"), about.units, { auto: "auto (says what it assumed)" });
+  fill($("profile"), about.profiles, { auto: "auto (says what it assumed)" });
   fill($("quality"), about.qualities);
   fill($("dictionary"), ["", ...about.dictionaries], { "": "the quality's own" });
   fill($("example"), [...Object.keys(about.examples.maps), ...Object.keys(about.examples.pairs)], { ...about.examples.maps, ...about.examples.pairs });

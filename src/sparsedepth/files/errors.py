@@ -1,22 +1,20 @@
-"""What every decoder of files may do, failing in many ways and warning, as the user meets it: one sentence."""
+"""Any failure of a file decoder becomes a one-line `InputError`."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
 
 from sparsedepth.vocabulary import InputError, one_line
 
-T = TypeVar("T")
-
 
 class _WithoutWarnings:
-    """Within it nothing warns; may be entered by many threads at once.
+    """A context without warnings, for many threads at once.
 
-    Filters of warnings belong to the process, so the first one in sets them and the last one out takes them back.
+    Filters of warnings belong to the process: the first thread sets them and the last one restores them.
     """
 
     def __init__(self) -> None:
@@ -41,11 +39,12 @@ class _WithoutWarnings:
 _without_warnings = _WithoutWarnings()
 
 
-def said_of(path: Path, step: Callable[[], T]) -> T:
-    """What the step returns; whatever it raises becomes one sentence about the file, and warnings are left out."""
+@contextmanager
+def describe_errors(path: Path) -> Iterator[None]:
+    """Turn whatever is raised inside into one sentence about the file; warnings are not shown."""
     try:
         with _without_warnings:
-            return step()
+            yield
     except InputError as error:
         raise type(error)(f"{path}: {one_line(error)}") from None
     except Exception as error:  # decoders fail in many ways on broken or hostile files; all mean the same to the user

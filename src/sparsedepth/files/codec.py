@@ -1,4 +1,4 @@
-"""Stored numbers and the values they stand for, both ways."""
+"""Decode stored numbers to values, and encode values as stored numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparsedepth.vocabulary import DepthMap, InputError, Profile
 
 
 def decode(pixels: Pixels, profile: Profile) -> DepthMap:
-    """Values in the profile's unit as float32, NaN where the pixel holds a code, NaN or an infinity."""
+    """Return values in the profile's unit as float32, NaN where a pixel holds an invalid code, NaN or an infinity."""
     known = np.isfinite(pixels)
     for code in profile.invalid:
         known &= pixels != _as_stored(code, pixels.dtype)
@@ -23,17 +23,17 @@ def decode(pixels: Pixels, profile: Profile) -> DepthMap:
 
 
 def _scale(profile: Profile) -> float:
-    return 1.0 if profile.scale is None else profile.scale  # None has been refused at the door
+    return 1.0 if profile.scale is None else profile.scale  # None has been refused before
 
 
 def _as_stored(code: float, dtype: np.dtype) -> float | np.generic:
-    """A code as a float file holds it: 1e10 is met as float32's nearest number."""
+    """Return a code as a float file holds it: 1e10 is float32's nearest number."""
     with np.errstate(over="ignore"):
         return dtype.type(code) if dtype.kind == "f" else code
 
 
 def encode_integers(values: DepthMap, profile: Profile, dtype: np.dtype) -> Pixels:
-    """Values rounded to the nearest code; nothing is clipped, and no value becomes the code of unknown pixels.
+    """Round values to the nearest code; nothing is clipped, and no value becomes the code of unknown pixels.
 
     A value that would round to such a code gets the nearest other one, so that it stays known: it moves by at most
     one step instead of half a step.
@@ -44,13 +44,12 @@ def encode_integers(values: DepthMap, profile: Profile, dtype: np.dtype) -> Pixe
     unit = profile.unit or "(unit unknown)"
     if (stored[known] < 0).any():
         raise InputError(f"the smallest value {values[known].min():g} {unit} is negative; use .tiff, or clip the map")
-    if (
-        stored[known] > top * (1 + np.finfo(np.float32).eps)
-    ).any():  # top / scale * scale, in float32, may be above top
+    slack = 1 + np.finfo(np.float32).eps  # top / scale * scale, in float32, may be above top
+    if (stored[known] > top * slack).any():
         largest, reach = values[known].max(), top / _scale(profile)
         raise InputError(
             f"the largest value {largest:g} {unit} does not fit {dtype} at scale {profile.scale:g}, which ends at "
-            f"{reach:g}; use .tiff, or a smaller scale="
+            f"{reach:g}; use .tiff, or a smaller scale"
         )
     codes = np.rint(stored)
     for code in profile.invalid:
@@ -64,10 +63,10 @@ def _unknown_code(profile: Profile, dtype: np.dtype, n_unknown: int) -> float:
     if n_unknown == 0:
         return 0
     if not profile.invalid:
-        raise InputError(f"{n_unknown} pixels are unknown and no code stands for them; give invalid=0, or use .tiff")
+        raise InputError(f"{n_unknown} pixels are unknown and no code stands for them; give 0 as invalid, or use .tiff")
     code = profile.invalid[0]
     if not (float(code).is_integer() and 0 <= code <= np.iinfo(dtype).max):
-        raise InputError(f"the code {code:g} for unknown pixels does not fit {dtype}; give another invalid=")
+        raise InputError(f"the code {code:g} for unknown pixels does not fit {dtype}; give another one as invalid")
     return code
 
 
@@ -85,14 +84,14 @@ def _nearest_other(stored: Pixels, code: float, taken: set[float], top: int) -> 
 
 
 def encode_floats(values: DepthMap, profile: Profile, unknown: float) -> Pixels:
-    """Values times the scale as float32; ``unknown`` stands for NaN, and no value may equal a code."""
+    """Return values times the scale as float32; ``unknown`` stands for NaN, and no value may equal a code."""
     known = np.isfinite(values)
     with np.errstate(over="ignore"):
         stored = (values.astype(np.float64) * _scale(profile)).astype(np.float32)
     if np.isinf(stored[known]).any():
-        raise InputError(f"the largest value does not fit float32 at scale {profile.scale:g}; use a smaller scale=")
+        raise InputError(f"the largest value does not fit float32 at scale {profile.scale:g}; use a smaller scale")
     for code in profile.invalid:
         if (stored[known] == np.float32(code)).any():
-            raise InputError(f"a known pixel holds {code:g}, the code for unknown ones; give another invalid=")
+            raise InputError(f"a known pixel holds {code:g}, the code for unknown ones; give another one as invalid")
     stored[~known] = unknown
     return stored
