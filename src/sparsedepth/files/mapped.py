@@ -40,20 +40,20 @@ class MappedMap:
     assumed: str
 
 
-def is_huge(path: str | Path) -> bool:
+def is_huge(path: str | Path, pixels: int = HUGE) -> bool:
     """Whether a file promises a huge map in a form that can be mapped; broken files are not, and will be told so."""
     path = Path(path)
-    if path.suffix.lower() not in SUFFIXES or not os.path.isfile(path) or path.stat().st_size < HUGE:
+    if path.suffix.lower() not in SUFFIXES or not os.path.isfile(path) or path.stat().st_size < pixels:
         return False
     try:
         if path.suffix.lower() == ".npy":
             with open(path, "rb") as file:
                 shape, fortran, dtype = numpy_arrays.read_header(file)
                 plain = not fortran and file.tell() + int(np.prod(shape)) * dtype.itemsize <= path.stat().st_size
-            return plain and dtype.kind in "fiu" and len(shape) == 2 and int(np.prod(shape)) > HUGE
+            return plain and dtype.kind in "fiu" and len(shape) == 2 and int(np.prod(shape)) > pixels
         with tifffile.TiffFile(path) as file:
             page = file.pages.first
-            return page.compression == 1 and len(page.shape) == 2 and int(np.prod(page.shape)) > HUGE
+            return page.compression == 1 and len(page.shape) == 2 and int(np.prod(page.shape)) > pixels
     except Exception:  # whatever is wrong with it, reading it the usual way says it better
         return False
 
@@ -110,13 +110,13 @@ def scratch(shape: tuple[int, int], dtype: np.dtype[Any], folder: Path) -> Pixel
 
 
 @contextmanager
-def given_back(arrays: Sequence[Pixels]) -> Iterator[None]:
+def given_back(arrays: Sequence[Pixels], pause: float = PAUSE) -> Iterator[None]:
     """Within it, mapped pages are given back to the system every now and then: it keeps them as long as it likes."""
     done = Event()
     maps = [found for found in map(_map_of, arrays) if found is not None]
 
     def give_back() -> None:
-        while not done.wait(PAUSE):
+        while not done.wait(pause):
             for each in maps:
                 each.madvise(mmap.MADV_DONTNEED)
 
