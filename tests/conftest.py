@@ -10,11 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import settings
 
 from running_service import Service, service
 from sparsedepth import Exponential, Jeffreys, Known, Stationary
-from sparsedepth.cli import main
+from sparsedepth.cli import main, restoring
+from sparsedepth.cli.tasks import RestoringTask
 from sparsedepth.serve.limits import Limits
 
 settings.register_profile("same", derandomize=True, deadline=None)  # `make test` gives one answer for one commit
@@ -104,6 +106,28 @@ def command(capsys) -> Iterator[Callable[..., Ended]]:
     yield run
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def run_task(capsys) -> Callable[..., Ended]:
+    """Run the task of a restoring command as the command does, with thresholds that the command line does not offer."""
+
+    def run(
+        task: RestoringTask, source: Path, output: Path, variance: Path | None = None, origin: Path | None = None
+    ) -> Ended:
+        capsys.readouterr()
+        further = (None if path is None else str(path) for path in (variance, origin))
+        places = restoring._places([str(source)], str(output), *further, npz=False)
+        how = restoring.Run(str(output), None, False, False, False, None, False)
+        try:
+            restoring._run("restoring", task, places, how)
+            code = 0
+        except typer.Exit as ended:
+            code = ended.exit_code
+        said = capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    return run
 
 
 @pytest.fixture(scope="session")

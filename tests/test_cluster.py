@@ -147,12 +147,11 @@ def test_a_dictionary_while_a_worker_is_killed(cluster, tmp_path):
 def test_what_is_missing_is_said(cluster, monkeypatch):
     with pytest.raises(InputError, match=r"install one everywhere"):
         connect(cluster.address, "0.0")
-    monkeypatch.setattr("sparsedepth.cluster.PATIENCE", 0.5)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nobody = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(InputError, match=r"no scheduler answers.*dask scheduler"):
-        connect(nobody, sparsedepth.__version__)
+        connect(nobody, sparsedepth.__version__, patience=0.5)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"sparsedepth\[cluster\]"):
         connect(cluster.address, sparsedepth.__version__)

@@ -9,13 +9,13 @@ import sys
 import numpy as np
 import pytest
 
+from in_bands import denoise_in_bands
 from sparsedepth import denoise
 from sparsedepth.cli import journal
 from sparsedepth.files import write_array
-from sparsedepth.restore import aggregate
 
 ROUNDING = 1e-6
-"""Deviations of the map: what sums taken in another order may change, where bands of patches overlap."""
+"""Standard deviations of the map: what sums taken in another order may change, where bands of patches overlap."""
 
 
 def scene(seed: int = 0) -> np.ndarray:
@@ -46,12 +46,11 @@ def test_processes_with_other_threads_and_seeds_write_the_same_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["calibrated", "paper"])
-def test_bands_change_no_more_than_rounding(monkeypatch, method):
+def test_bands_change_no_more_than_rounding(method):
     depth = scene().astype(np.float32)
     depth[depth == 0] = np.nan
     whole = denoise(depth, method=method, quality="fast", threads=1)
-    monkeypatch.setattr(aggregate, "BAND", 20)
-    banded = denoise(depth, method=method, quality="fast", threads=2)
+    banded = denoise_in_bands(depth, 20, method=method, quality="fast", threads=2)
     deviation = float(np.nanstd(depth))
     np.testing.assert_allclose(banded.depth, whole.depth, rtol=0, atol=ROUNDING * deviation)
     np.testing.assert_allclose(np.sqrt(banded.variance), np.sqrt(whole.variance), rtol=0, atol=ROUNDING * deviation)

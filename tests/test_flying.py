@@ -1,13 +1,15 @@
-"""Mixtures of near and far beside steps, and when a map has them."""
+"""Flying pixels: mixtures of near and far next to steps, and when a map has them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import binary_dilation, gaussian_filter, zoom
 
-from sparsedepth import Origin, denoise, inpaint
+from sparsedepth import Origin, Restorer, denoise, inpaint
 from sparsedepth.baselines import DENOISERS
 from sparsedepth.data.crops import crops
 from sparsedepth.data.motorcycle import motorcycle_disparity
@@ -23,12 +25,13 @@ from sparsedepth.data.synthetic import (
 )
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import tiling
-from sparsedepth.restore.flying import Flying
-from sparsedepth.restore.scores import quantum_of
-from sparsedepth.restore.tiling import Part
+from sparsedepth.restore.flying import FlyingPixels
+from sparsedepth.restore.pipeline import find_artefacts
+from sparsedepth.restore.scores import quantization_step
+from sparsedepth.restore.settings import FlyingSettings, Settings, TilingSettings
+from sparsedepth.restore.tiling import Tile
 
-SOUGHT = Flying(step=0.25, alike=0.05)
+FLYING = FlyingPixels(step=0.25, similar=0.05, settings=FlyingSettings())
 
 
 def scene(shape=(100, 100), seed=0):
@@ -51,30 +54,30 @@ def in_units(depth):
     return ((depth - np.nanmedian(depth)) / np.nanstd(depth)).astype(np.float32)
 
 
-def flying_of(depth):
+def flying_in(depth) -> FlyingPixels | None:
     unit = in_units(depth)
-    return Flying.of(unit, quantum_of(unit))
+    return FlyingPixels.fit(Tile.full(unit), quantization_step(unit, Settings().scores), Settings())
 
 
 SCENES = [scene(seed=seed) for seed in range(3)]
-SHARES = [0.2, 0.5, 0.8]
+FRACTIONS = [0.2, 0.5, 0.8]
 
 
-def flown(which, share):
-    return with_flying_pixels(SCENES[which], share, np.random.default_rng([which, int(10 * share)]))
+def with_mixtures(which, fraction):
+    return with_flying_pixels(SCENES[which], fraction, np.random.default_rng([which, int(10 * fraction)]))
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("fraction", FRACTIONS)
 @pytest.mark.parametrize("which", range(3))
-def test_more_of_the_error_of_mixtures_is_removed_than_the_best_median_removes(which, share):
-    depth, noisy = SCENES[which], flown(which, share)
+def test_more_of_the_error_of_mixtures_is_removed_than_by_the_best_median(which, fraction):
+    depth, noisy = SCENES[which], with_mixtures(which, fraction)
     median = DENOISERS["median"]
     best = max(psnr(median.restore(noisy, size), depth) for size in median.parameters(noisy))
     assert psnr(denoise(noisy, quality="fast").depth, depth) > best
 
 
-def test_mixtures_return_to_a_side_or_are_in_doubt():
-    depth, noisy = SCENES[0], flown(0, 0.5)
+def test_mixtures_are_snapped_to_a_side_or_have_a_large_variance():
+    depth, noisy = SCENES[0], with_mixtures(0, 0.5)
     result = denoise(noisy, quality="fast")
     found = (result.origin == Origin.CORRECTED) & (noisy != depth)
     assert found.sum() > 0.6 * (noisy != depth).sum()
@@ -85,35 +88,35 @@ def test_mixtures_return_to_a_side_or_are_in_doubt():
 
 
 def test_pixels_away_from_steps_stay():
-    noisy = flown(1, 0.5)
+    noisy = with_mixtures(1, 0.5)
     result = denoise(noisy, quality="fast")
     away = ~np.asarray(binary_dilation(beside_edges(noisy), np.ones((3, 3))), bool)
     assert (result.origin[away] == Origin.MEASURED).all()
     assert_allclose(result.depth[away], noisy[away], atol=1e-3)
 
 
-def test_known_pixels_err_as_foretold():
-    """Those that were corrected, and those beside steps that were missed."""
+def test_the_variance_of_valid_pixels_is_calibrated():
+    """Of those that were corrected, and of those next to steps that were missed."""
     for origin in (Origin.CORRECTED, Origin.MEASURED):
-        error, foretold = 0.0, 0.0
-        for which, share in np.ndindex(3, 3):
-            result = denoise(flown(which, SHARES[share]), quality="fast")
+        error, predicted = 0.0, 0.0
+        for which, fraction in np.ndindex(3, 3):
+            result = denoise(with_mixtures(which, FRACTIONS[fraction]), quality="fast")
             ours = result.origin == origin
             error += np.square(result.depth - SCENES[which])[ours].sum() / SCENES[which].var()
-            foretold += result.variance[ours].sum() / SCENES[which].var()
-        assert 0.4 < error / foretold < 2.5
+            predicted += result.variance[ours].sum() / SCENES[which].var()
+        assert 0.4 < error / predicted < 2.5
 
 
-def thin_things(depth):
-    """Wires of a pixel or two before the wall, at all depths."""
-    wires = depth.copy()
+def wires(depth):
+    """Add wires of a pixel or two before the wall, at all depths."""
+    wired = depth.copy()
     for which, column in enumerate(range(5, 95, 6)):
-        wires[5:95, column : column + 1 + which % 2] = 0.5 + which / 4
-    return wires
+        wired[5:95, column : column + 1 + which % 2] = 0.5 + which / 4
+    return wired
 
 
 def ramps(depth):
-    """Steps that take four pixels."""
+    """Make steps that take four pixels."""
     return gaussian_filter(np.repeat(np.repeat(depth[::3, ::3], 3, axis=0), 3, axis=1), 1.5)
 
 
@@ -124,7 +127,7 @@ def few_mixtures(depth):
 
 
 def hair(depth):
-    """At some steps the pixels on both sides lie between them, each nearer to the side across: mixtures seldom do."""
+    """Move the pixels on both sides of some steps between them, nearer to the other side: mixtures seldom are."""
     rows, columns = np.nonzero(np.abs(np.diff(depth, axis=1)) > 0.5)
     rows, columns = rows[::2], columns[::2]
     left, right = depth[rows, columns], depth[rows, columns + 1]
@@ -138,7 +141,7 @@ def hair(depth):
     "made",
     [
         lambda depth: depth,
-        thin_things,
+        wires,
         ramps,
         few_mixtures,
         hair,
@@ -149,8 +152,8 @@ def hair(depth):
     ],
     ids=["sharp", "wires", "ramps", "few", "hair", "blurred", "smaller", "larger", "pooled"],
 )
-def test_things_and_ramps_are_no_mixtures(depth, made):
-    assert flying_of(made(depth)) == Flying()
+def test_thin_structures_and_ramps_are_not_mixtures(depth, made):
+    assert flying_in(made(depth)) is None
 
 
 CLEAN = [crop.depth for crop in crops(motorcycle_disparity(), 2, seed=4)] + simulated_scans(6) + SCENES
@@ -158,7 +161,7 @@ CLEAN = [crop.depth for crop in crops(motorcycle_disparity(), 2, seed=4)] + simu
 
 @pytest.mark.parametrize("depth", CLEAN, ids=lambda depth: f"{np.nanstd(depth):.4g}")
 @pytest.mark.parametrize(
-    "spoil",
+    "corrupt",
     [
         lambda depth, rng: depth,
         lambda depth, rng: corrupted(depth, 0.2, rng),
@@ -171,63 +174,63 @@ CLEAN = [crop.depth for crop in crops(motorcycle_disparity(), 2, seed=4)] + simu
         lambda depth, rng: with_missing(depth, 0.5, rng),
         lambda depth, rng: with_kinect_shadows(depth, 1, rng),
     ],
-    ids=["clean", "impulses", "small", "large", "blots", "dense", "quantised", "fifth", "half", "shadows"],
+    ids=["clean", "impulses", "small", "large", "clusters", "dense", "quantised", "fifth", "half", "shadows"],
 )
-def test_other_noise_and_holes_are_no_mixtures(depth, spoil):
-    assert flying_of(spoil(depth, np.random.default_rng(1))) == Flying()
+def test_other_noise_and_holes_are_not_mixtures(depth, corrupt):
+    assert flying_in(corrupt(depth, np.random.default_rng(1))) is None
 
 
-def test_mixtures_are_settled_however_the_map_is_turned():
-    noisy = with_missing(in_units(flown(2, 0.5)), 0.03, np.random.default_rng(1))
-    part, found, doubt = SOUGHT.settled(Part.of_all(noisy, None))
-    assert found.any()
+def test_mixtures_are_snapped_however_the_map_is_turned():
+    noisy = with_missing(in_units(with_mixtures(2, 0.5)), 0.03, np.random.default_rng(1))
+    removal = FLYING.remove(Tile.full(noisy))
+    assert removal.corrupted.any()
     for symmetry in range(SYMMETRIES):
-        again, found_again, doubt_again = SOUGHT.settled(Part.of_all(turned(noisy, symmetry), None))
-        assert_array_equal(found_again, turned(found.astype(int), symmetry))
-        assert_allclose(again.depth, turned(part.depth, symmetry), atol=1e-5)
-        assert_allclose(doubt_again, turned(doubt, symmetry), atol=1e-5)
+        again = FLYING.remove(Tile.full(turned(noisy, symmetry)))
+        assert_array_equal(again.corrupted, turned(removal.corrupted.astype(int), symmetry))
+        assert_allclose(again.tile.depth, turned(removal.tile.depth, symmetry), atol=1e-5)
+        assert_allclose(again.variance, turned(np.asarray(removal.variance), symmetry), atol=1e-5)
 
 
-def test_a_map_without_mixtures_is_the_same_part():
-    part = Part.of_all(in_units(SCENES[0]), None)
-    settled, found, doubt = flying_of(SCENES[0]).settled(part)
-    assert settled is part
-    assert not found.any()
-    assert not doubt.any()
+def test_a_map_without_mixtures_is_the_same_tile():
+    tile = Tile.full(in_units(SCENES[0]))
+    found, removal = find_artefacts(tile, Settings())
+    assert found == ()
+    assert removal.tile is tile
+    assert not removal.corrupted.any()
+    assert not np.any(removal.variance)
 
 
-def test_a_sensor_may_say_how_sure_it_is():
-    depth, noisy = SCENES[0], flown(0, 0.5)
+def test_mixtures_are_snapped_also_if_a_sensor_gives_a_variance():
+    depth, noisy = SCENES[0], with_mixtures(0, 0.5)
     result = denoise(noisy, variance=np.full(noisy.shape, 1e-4), quality="fast")
     assert psnr(result.depth, depth) > psnr(noisy, depth) + 3
 
 
-def test_holes_are_filled_beside_mixtures():
+def test_holes_next_to_mixtures_are_filled():
     depth = SCENES[0]
-    noisy = with_missing(flown(0, 0.5), 0.05, np.random.default_rng(2))
+    noisy = with_missing(with_mixtures(0, 0.5), 0.05, np.random.default_rng(2))
     result = denoise(noisy, quality="fast")
     assert_array_equal(result.origin == Origin.FILLED, np.isnan(noisy))
     known = np.isfinite(noisy)
     assert psnr(np.where(known, result.depth, depth), depth) > psnr(np.where(known, noisy, depth), depth) + 2
 
 
-def test_mixtures_stay_when_only_holes_are_to_be_filled():
-    noisy = flown(0, 0.5)
+def test_inpainting_keeps_mixtures():
+    noisy = with_mixtures(0, 0.5)
     assert_allclose(inpaint(noisy, quality="fast").depth, noisy, atol=1e-5)
 
 
-def test_tiles_do_not_matter(monkeypatch):
+def test_tiles_do_not_change_the_mixtures():
     noisy = with_flying_pixels(scene((150, 170)), 0.5, np.random.default_rng(4))
     whole = denoise(noisy, quality="fast")
-    monkeypatch.setattr(tiling, "MOST_PIXELS", 1000)
-    monkeypatch.setattr(tiling, "TILE", 64)
-    tiles = denoise(noisy, quality="fast")
+    in_tiles = replace(Settings(), tiling=TilingSettings(max_untiled_pixels=1000, tile_px=64))
+    tiles = Restorer(quality="fast", settings=in_tiles)(noisy)
     assert (whole.origin == Origin.CORRECTED).mean() > 0.01
     assert_array_equal(tiles.origin, whole.origin)
     assert_allclose(tiles.depth, whole.depth, atol=1e-3)
 
 
 @pytest.mark.parametrize("depth", [np.full((9, 9), np.nan), np.zeros((9, 9)), np.ones((1, 1)), np.zeros((1, 30))])
-def test_nothing_is_found_in_nothing(depth):
-    assert Flying.of(depth, 0.0) == Flying()
-    assert not SOUGHT.settled(Part.of_all(depth, None))[1].any()
+def test_an_empty_or_level_map_has_no_mixtures(depth):
+    assert FlyingPixels.fit(Tile.full(depth), 0.0, Settings()) is None
+    assert not FLYING.remove(Tile.full(depth)).corrupted.any()

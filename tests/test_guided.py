@@ -1,4 +1,4 @@
-"""Filling with a picture: it decides where depth alone cannot, does no harm where it says nothing, and is checked."""
+"""Inpainting guided by a picture: it decides where depth alone cannot, and does no harm where it cannot either."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sparsedepth import denoise, inpaint
 from sparsedepth.data import synthetic
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.metrics import rmse
-from sparsedepth.restore import guided
+from sparsedepth.restore.inpainting import as_guide, colour_affinity, membrane
+from sparsedepth.restore.settings import GuideSettings
 from sparsedepth.vocabulary import InputError, Origin
 
 PART = (slice(120, 184), slice(250, 314))
@@ -29,7 +30,7 @@ def scene():
     ],
     ids=["missing", "shadows"],
 )
-def test_a_real_picture_pays_on_a_real_map(scene, holed):
+def test_a_picture_lowers_the_error_on_a_real_map(scene, holed):
     depth, picture = scene
     plain = inpaint(holed(depth), outward=True, quality="fast")
     guided = inpaint(holed(depth), outward=True, quality="fast", guide=picture)
@@ -40,8 +41,8 @@ def test_a_real_picture_pays_on_a_real_map(scene, holed):
     assert rmse(guided.depth, depth) < 0.9 * rmse(plain.depth, depth)
 
 
-def test_a_hole_across_a_step_tears_where_the_picture_does():
-    """Which column of a hole belongs to which side, nobody could tell from the depth."""
+def test_a_hole_across_a_step_has_the_edge_of_the_picture():
+    """Depth alone does not show which column of the hole belongs to which side."""
     depth = np.where(np.arange(24) < 14, 1.0, 2.0) * np.ones((24, 1))
     picture = np.where(np.arange(24) < 14, 40, 200).astype(np.uint8) * np.ones((24, 1), np.uint8)
     holed = depth.copy()
@@ -51,31 +52,31 @@ def test_a_hole_across_a_step_tears_where_the_picture_does():
     assert np.abs(plain - depth).max() > 0.2
 
 
-def test_a_membrane_is_the_mean_of_its_neighbours_by_likeness(scene):
+def test_a_membrane_is_the_mean_of_its_neighbours_weighted_by_affinity(scene):
     """A slow, readable solution of the same equations."""
     depth, picture = (part[:9, :9] for part in scene)
     holed = np.where(np.random.default_rng(0).random(depth.shape) < 0.5, np.nan, depth).astype(np.float64)
-    weights = guided.alike(guided.picture(picture, depth.shape))
-    found = guided.membrane(holed, weights, np.full(depth.shape, np.nan))
-    table = weights.toarray()
+    affinity = colour_affinity(as_guide(picture, depth.shape), GuideSettings())
+    found = membrane(holed, affinity, np.full(depth.shape, np.nan), GuideSettings())
+    table = affinity.toarray()
     np.testing.assert_allclose(table, table.T)
     mean = (table @ found.ravel() / table.sum(axis=1)).reshape(depth.shape)
     np.testing.assert_allclose(found[np.isnan(holed)], mean[np.isnan(holed)], rtol=1e-3)
     np.testing.assert_array_equal(found[~np.isnan(holed)], holed[~np.isnan(holed)])
 
 
-def test_what_the_picture_is_stored_as_does_not_matter(scene):
+def test_the_type_of_the_picture_does_not_matter(scene):
     _, picture = scene
     small = (np.asarray(picture) // 2 * 2 + 0).astype(np.uint8)
     small[0, 0] = 255
     as_floats, as_words = small / 255, small.astype(np.uint16) * 257
-    expected = guided.picture(small, small.shape[:2])
+    expected = as_guide(small, small.shape[:2])
     for stored in (as_floats, as_words):
-        np.testing.assert_allclose(guided.picture(stored, small.shape[:2]), expected, atol=1e-9)
-    assert guided.picture(np.zeros((4, 4)), (4, 4)).shape == (4, 4, 1)
+        np.testing.assert_allclose(as_guide(stored, small.shape[:2]), expected, atol=1e-9)
+    assert as_guide(np.zeros((4, 4)), (4, 4)).shape == (4, 4, 1)
 
 
-def test_refused_stays_refused_and_whole_maps_stay_as_they_are(scene):
+def test_refused_pixels_stay_refused_and_maps_without_holes_unchanged(scene):
     depth, picture = scene
     wide = depth.copy()
     wide[20:40, 20:40] = np.nan

@@ -224,11 +224,10 @@ def test_the_authors_schedule_comes_from_chance_to_a_real_scene():
     assert done[-1] <= steps[-1].total
 
 
-def test_the_authors_schedule_comes_from_random_maps_to_the_same_shift(monkeypatch):
-    monkeypatch.setattr(second_order, "MOST", 8)
+def test_the_authors_schedule_comes_from_random_maps_to_the_same_shift():
     pair = textured()
-    cost = second_order.data_cost(pair)
-    steps = list(second_order.fusions(cost, pair, None, np.random.default_rng(0), schedule="authors"))
+    cost, rng = second_order.data_cost(pair), np.random.default_rng(0)
+    steps = list(second_order.fusions(cost, pair, None, rng, schedule="authors", stage_fusions=8))
     assert (np.abs(steps[-1].disparity[:, 8:-4] - 3) < 0.5).mean() > 0.95
     assert {step.proposal for step in steps} == {"planes", "level", "earlier", "smooth"}
 

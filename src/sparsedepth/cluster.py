@@ -26,8 +26,11 @@ PATIENCE = 30.0
 """Seconds to wait for a scheduler, and for a worker to come (back)."""
 
 
-def connect(address: str, version: str) -> Client:
-    """A cluster whose workers have this version of sparsedepth, or a sentence on what is missing."""
+def connect(address: str, version: str, patience: float = PATIENCE) -> Client:
+    """A cluster whose workers have this version of sparsedepth, or a sentence on what is missing.
+
+    ``patience`` is how many seconds to wait for it.
+    """
     try:
         from dask.config import set as configure
         from distributed import Client
@@ -38,7 +41,7 @@ def connect(address: str, version: str) -> Client:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said by our own sentences
     configure({"distributed.admin.large-graph-warning-threshold": "1TB"})  # maps are large
     try:
-        client = Client(address, timeout=PATIENCE, set_as_default=False)
+        client = Client(address, timeout=patience, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
         raise InputError(
@@ -46,16 +49,16 @@ def connect(address: str, version: str) -> Client:
             "and on each machine: dask worker tcp://<scheduler>:8786 --nthreads 1 --nworkers <cores>"
         ) from None
     try:
-        _require_workers(client, address, version)
+        _require_workers(client, address, version, patience)
     except InputError:
         client.close()
         raise
     return client
 
 
-def _require_workers(client: Client, address: str, version: str) -> None:
+def _require_workers(client: Client, address: str, version: str, patience: float) -> None:
     try:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=patience)
         found: dict[str, str] = cast(Any, client.run(_version))
     except TimeoutError:
         raise InputError(f"the cluster at {address} has no workers; start some: dask worker {address}") from None

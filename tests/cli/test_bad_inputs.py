@@ -18,7 +18,9 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 from outputs import files_below
-from sparsedepth import Dictionary
+from sparsedepth import Dictionary, Restorer
+from sparsedepth.cli.reading import Reading
+from sparsedepth.cli.tasks import RestoringTask
 from sparsedepth.files import read, read_array, write, write_array
 
 FAST = ("--quality", "fast")
@@ -427,13 +429,20 @@ def test_what_a_killed_run_left_behind_is_no_input(command, tmp_path):
     assert files_below(tmp_path / "out") == ["a.png"]
 
 
-def test_a_mistake_of_ours_is_one_sentence_and_the_other_files_go_on(command, tmp_path, monkeypatch):
-    def broken(*_, **__):
-        raise ZeroDivisionError("what nobody foresaw")
+def test_a_mistake_of_ours_is_one_sentence_and_the_other_files_go_on(run_task, tmp_path):
+    restorer = Restorer(quality="fast", method="paper")
 
-    monkeypatch.setattr("sparsedepth.restore.Restorer.__call__", broken)
-    write(tmp_path / "in.png", DEPTH, profile="mm")
-    ended = command("inpaint", tmp_path / "in.png", "-o", tmp_path / "out.png", *FAST)
+    def fails_for_some(depth, **options):
+        if len(depth) < len(DEPTH):
+            raise ZeroDivisionError("what nobody foresaw")
+        return restorer(depth, **options)
+
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in/a.png", DEPTH[:12], profile="mm")
+    write(tmp_path / "in/b.png", DEPTH, profile="mm")
+    task = RestoringTask(fails_for_some, {}, Reading("mm", None, None), None, None, None)
+    ended = run_task(task, tmp_path / "in", tmp_path / "out")
     assert ended.code == 1
     assert "a mistake in sparsedepth (ZeroDivisionError: what nobody foresaw)" in ended.err
     assert "Traceback" not in ended.err
+    assert files_below(tmp_path / "out") == ["b.png"]

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import errno
 import os
-import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 
+from conftest import Ended
 from outputs import files_below
+from sparsedepth import Restorer
+from sparsedepth.cli.reading import Reading
+from sparsedepth.cli.tasks import RestoringTask
 from sparsedepth.files import memmap, read, read_array
-from sparsedepth.restore import tiling
+from sparsedepth.restore.settings import Settings, TilingSettings
+
+SMALL = 4000
+"""Pixels above which maps are mapped and restored in tiles here."""
 
 
-@pytest.fixture
-def small_is_huge(monkeypatch):
-    """Tiles of 48 pixels, and maps that are mapped from 4,000 pixels on."""
-    monkeypatch.setattr(memmap, "MIN_PIXELS", 4000)
-    monkeypatch.setattr(tiling, "MOST_PIXELS", 4000)
-    monkeypatch.setattr(tiling, "TILE", 48)
-    monkeypatch.setattr(memmap, "RELEASE_SECONDS", 0.01)
+def task(method: str = "paper", profile: str = "mm", mapped_pixels: int = SMALL) -> RestoringTask:
+    """Denoise in tiles of 48 pixels, and map small files."""
+    settings = replace(Settings(), tiling=TilingSettings(max_untiled_pixels=SMALL, tile_px=48))
+    restorer = Restorer(quality="fast", method=method, settings=settings)
+    plain = RestoringTask(
+        restorer, {"quality": "fast", "method": method}, Reading(profile, None, None), None, None, None
+    )
+    return replace(plain, mapped_pixels=mapped_pixels, release_seconds=0.01)
 
 
 def scene() -> np.ndarray:
@@ -49,19 +58,14 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("name", "options"), [*((name, ("--method", "paper")) for name in FILES), ("tiles.tif", ())])
-def test_a_mapped_map_becomes_what_a_read_one_does(command, tmp_path, monkeypatch, small_is_huge, name, options):
+@pytest.mark.parametrize(("name", "method"), [*((name, "paper") for name in FILES), ("tiles.tif", "calibrated")])
+def test_a_mapped_map_has_the_result_of_one_that_is_read(run_task: Callable[..., Ended], tmp_path, name, method):
     (tmp_path / "in").mkdir()
     FILES[name](tmp_path / "in" / name)
-    assert memmap.should_map(tmp_path / "in" / name)
-    for way in ("mapped", "read"):
-        if way == "read":
-            monkeypatch.setattr(memmap, "MIN_PIXELS", 1 << 30)
+    assert memmap.should_map(tmp_path / "in" / name, SMALL)
+    for way, pixels in (("mapped", SMALL), ("read", 1 << 30)):
         folders = {what: tmp_path / f"{way}-{what}" for what in ("out", "variance", "origin")}
-        ended = command(
-            *("denoise", tmp_path / "in", "-o", folders["out"], "--profile", "mm", "--quality", "fast", *options),
-            *("--variance-out", folders["variance"], "--origin-out", folders["origin"]),
-        )
+        ended = run_task(task(method, mapped_pixels=pixels), tmp_path / "in", *folders.values())
         assert ended.code == 0, ended.err
         assert all(len(files_below(folder)) == 1 for folder in folders.values()), "no temporary file is left"
     ours, theirs = read(tmp_path / "mapped-out" / name), read(tmp_path / "read-out" / name)
@@ -76,12 +80,18 @@ def test_a_mapped_map_becomes_what_a_read_one_does(command, tmp_path, monkeypatc
         assert one == other
 
 
-def test_a_scale_is_taken_out_of_values_and_variances(command, tmp_path, small_is_huge):
+def test_a_map_stays_in_its_file_from_a_size_on(tmp_path):
+    np.save(tmp_path / "map.npy", scene())
+    assert memmap.should_map(tmp_path / "map.npy", scene().size - 1)
+    assert not memmap.should_map(tmp_path / "map.npy", scene().size)
+    assert not memmap.should_map(tmp_path / "map.npy")
+
+
+def test_a_scale_is_taken_out_of_values_and_variances(run_task: Callable[..., Ended], tmp_path):
     np.save(tmp_path / "in.npy", rounded(scene()))
-    common = ("denoise", tmp_path / "in.npy", "--method", "paper", "--quality", "fast")
-    for unit, name in (("mm", "mm"), ("tum", "m")):
+    for profile, name in (("mm", "mm"), ("tum", "m")):
         out, variance = tmp_path / f"{name}.tiff", tmp_path / f"{name}-v.npy"
-        assert command(*common, "--profile", unit, "-o", out, "--variance-out", variance).code == 0
+        assert run_task(task(profile=profile), tmp_path / "in.npy", out, variance).code == 0
     metres, stored = read(tmp_path / "m.tiff"), read(tmp_path / "mm.tiff")
     assert (metres.unit, stored.unit) == ("m", "mm")
     np.testing.assert_allclose(metres.values * 5000, stored.values, rtol=1e-6)
@@ -89,7 +99,7 @@ def test_a_scale_is_taken_out_of_values_and_variances(command, tmp_path, small_i
     np.testing.assert_allclose(one * 5000.0**2, other, rtol=1e-6)
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(command, tmp_path, monkeypatch, small_is_huge):
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(run_task: Callable[..., Ended], tmp_path, monkeypatch):
     np.save(tmp_path / "in.npy", scene())
     (tmp_path / "out").mkdir()
 
@@ -97,7 +107,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(command, tmp_path, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    ended = command("denoise", tmp_path / "in.npy", "-o", tmp_path / "out/a.npy", "--profile", "mm")
+    ended = run_task(task("calibrated"), tmp_path / "in.npy", tmp_path / "out/a.npy")
     assert ended.code == 1
     assert "No space left" in ended.err
     assert files_below(tmp_path / "out") == []
@@ -107,21 +117,10 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(command, tmp_path, monkeyp
     "harm", [lambda c: c[:-5000], lambda c: c[:100], lambda c: b"x" * len(c)], ids=["short", "stub", "noise"]
 )
 @pytest.mark.parametrize("name", ["plain.npy", "strips.tiff", "tiles.tif"])
-def test_a_broken_file_is_told_as_always(command, tmp_path, small_is_huge, name, harm):
+def test_a_broken_file_is_named_and_leaves_nothing(run_task: Callable[..., Ended], tmp_path, name, harm):
     FILES[name](tmp_path / name)
     (tmp_path / name).write_bytes(harm((tmp_path / name).read_bytes()))
-    ended = command("denoise", tmp_path / name, "-o", tmp_path / "out.npy", "--method", "paper", "--quality", "fast")
+    ended = run_task(task(profile="auto"), tmp_path / name, tmp_path / "out.npy")
     assert ended.code == 1
     assert name in ended.err
     assert not (tmp_path / "out.npy").exists()
-
-
-def test_a_map_is_measured_in_little_memory(monkeypatch):
-    monkeypatch.setattr(tiling, "ENOUGH", 10_000)
-    depth = np.random.default_rng(0).random((2000, 500), dtype=np.float32)
-    tracemalloc.start()
-    try:
-        tiling.Work.of(depth, None, (8, 8), None)
-        assert tracemalloc.get_traced_memory()[1] < depth.nbytes / 2
-    finally:
-        tracemalloc.stop()

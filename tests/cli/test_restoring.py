@@ -199,14 +199,18 @@ def test_the_number_of_jobs_does_not_matter(command, folder):
         assert (folder / "out1" / name).read_bytes() == (folder / "out3" / name).read_bytes()
 
 
-def test_processes_write_what_threads_write(command, folder, monkeypatch):
+def test_processes_write_what_threads_write(command, folder):
+    """Two jobs get a process each where the maps are many; one job is a thread."""
     (folder / "in/broken.png").write_bytes(b"no picture")
-    for many, out in ((10**6, "threads"), (2, "processes")):
-        monkeypatch.setattr(restoring, "MANY", many)
-        ended = command("denoise", folder / "in", "-o", folder / out, "--jobs", 2, *FAST)
+    for number in range(restoring.MANY):
+        camera_png(folder / f"in/{number}.png", scene((16, 18), seed=number))
+    for jobs, out in ((1, "threads"), (2, "processes")):
+        ended = command("denoise", folder / "in", "-o", folder / out, "--jobs", jobs, *FAST)
         assert ended.code == 1
         assert "broken.png" in ended.err
     assert files_below(folder / "processes") == files_below(folder / "threads")
+    for name in files_below(folder / "threads"):
+        assert (folder / "processes" / name).read_bytes() == (folder / "threads" / name).read_bytes()
 
 
 def test_nothing_is_overwritten_unasked(command, folder):

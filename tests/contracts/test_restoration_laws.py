@@ -1,7 +1,8 @@
-"""What every restoration method owes its users, whatever the map."""
+"""Laws that every restoration method obeys, whatever the map."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from sparsedepth import Dictionary, InputError, Origin, Restoration, believe, denoise, inpaint
+from in_bands import denoise_in_bands
+from sparsedepth import Dictionary, InputError, Origin, Restoration, Restorer, believe, denoise, inpaint
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore import METHODS, aggregate, tiling
+from sparsedepth.restore import METHODS, Settings
+from sparsedepth.restore.settings import TilingSettings
 
 pytestmark = pytest.mark.parametrize("method", METHODS)
 QUICK = {"quality": "fast", "threads": 1}
@@ -51,7 +54,7 @@ def same(one: Restoration, other: Restoration, tolerance: float = 2e-3) -> None:
     assert agree.mean() > 0.998
 
 
-def test_the_result_is_closer_to_the_truth_than_what_came(method):
+def test_the_result_is_closer_to_the_truth_than_the_input(method):
     clean, noisy = scene(outliers=0.05)
     result = restore(noisy, method, quality="best")
     known = np.isfinite(noisy)
@@ -97,7 +100,7 @@ def test_a_hole_that_holds_a_patch_is_refused_and_smaller_ones_are_filled(method
     assert (result.origin == Origin.REFUSED).sum() == 120
 
 
-def test_outward_filling_grows_less_certain_inwards(method):
+def test_the_variance_of_large_holes_grows_inwards(method):
     clean, _ = scene(outliers=0, holes=0)
     depth = clean.copy()
     depth[8:28, 3:19] = np.nan
@@ -122,23 +125,22 @@ def test_flips_and_transpositions_commute(method, symmetry):
     same(Restoration(turned(result.depth, symmetry), other.variance, turned(result.origin, symmetry)), other)
 
 
-def test_threads_and_bands_do_not_matter(method, monkeypatch):
+def test_threads_and_bands_do_not_matter(method):
     _, noisy = scene()
     result, two = restore(noisy, method), restore(noisy, method, threads=2)
     assert_array_equal(result.depth, two.depth)
-    monkeypatch.setattr(aggregate, "BAND", 30)
-    banded = restore(noisy, method)
+    banded = denoise_in_bands(noisy, 30, method=method, dictionary=small_dictionary(), **QUICK)
     assert_allclose(result.depth, banded.depth, rtol=1e-6)
     assert_array_equal(result.origin, banded.origin)
 
 
-def test_tiles_do_not_matter(method, monkeypatch):
-    """A huge map is worked on in tiles: the same result, if the whole of it is the sample that it is learned from."""
+def test_tiles_do_not_matter(method):
+    """A map in tiles has the same result as a whole one, if the sample that the method is fitted on is all of it."""
     _, depth = scene((90, 110), holes=0.02)
     whole = restore(depth, method, second_pass=True)
-    monkeypatch.setattr(tiling, "MOST_PIXELS", 1000)
-    monkeypatch.setattr(tiling, "TILE", 40)
-    same(whole, restore(depth, method, second_pass=True, threads=2))
+    in_tiles = replace(Settings(), tiling=TilingSettings(max_untiled_pixels=1000, tile_px=40))
+    tiled = Restorer(small_dictionary(), "fast", method=method, second_pass=True, settings=in_tiles)
+    same(whole, tiled(depth, threads=2))
 
 
 def test_the_result_can_go_into_arrays_of_the_caller(method):
@@ -150,7 +152,7 @@ def test_the_result_can_go_into_arrays_of_the_caller(method):
         restore(depth, method, out=Restoration(room.depth, room.variance, np.zeros((3, 3), np.uint8)))
 
 
-def test_inpainting_keeps_what_was_measured(method):
+def test_inpainting_keeps_measured_pixels(method):
     clean, noisy = scene(holes=0.3)
     result = inpaint(noisy, method=method, dictionary=small_dictionary(), **QUICK)
     known = np.isfinite(noisy)
@@ -160,24 +162,24 @@ def test_inpainting_keeps_what_was_measured(method):
     assert np.abs(result.depth - clean)[~known].mean() < 0.1
 
 
-def test_holes_stay_if_filling_is_not_wanted(method):
+def test_holes_stay_if_they_are_not_to_be_filled(method):
     _, noisy = scene()
     result = restore(noisy, method, fill=False)
     assert_array_equal(np.isnan(noisy), np.isnan(result.depth))
 
 
-def test_a_sensor_that_knows_its_bad_pixels_helps(method):
+def test_the_variance_of_a_sensor_lowers_the_error(method):
     clean, _ = scene(outliers=0, holes=0)
     rng = np.random.default_rng(3)
     bad = rng.random(clean.shape) < 0.25
     noisy = clean + np.where(bad, 0.15, 0.001) * rng.standard_normal(clean.shape)
-    told = restore(noisy, method, variance=np.where(bad, 0.15**2, 1e-6))
-    blind = restore(noisy, method)
-    assert np.square(told.depth - clean).mean() < 0.9 * np.square(blind.depth - clean).mean()
+    with_variance = restore(noisy, method, variance=np.where(bad, 0.15**2, 1e-6))
+    without = restore(noisy, method)
+    assert np.square(with_variance.depth - clean).mean() < 0.9 * np.square(without.depth - clean).mean()
 
 
 @pytest.mark.parametrize("given", [np.nan, np.inf])
-def test_pixels_without_a_variance_are_unknown(method, given):
+def test_pixels_without_a_finite_variance_are_missing(method, given):
     clean, _ = scene(outliers=0, holes=0)
     variance = np.full(clean.shape, 1e-4)
     variance[5, 5] = given
@@ -188,7 +190,7 @@ def test_pixels_without_a_variance_are_unknown(method, given):
     assert abs(result.depth[5, 5] - clean[5, 5]) < 0.1
 
 
-def test_the_second_pass_takes_noisy_pixels_for_holes(method):
+def test_the_second_pass_fills_outliers_like_holes(method):
     clean, _ = scene(outliers=0, holes=0)
     noisy = clean.copy()
     noisy[5::7, 4::9] += 1
@@ -205,8 +207,8 @@ def test_the_second_pass_takes_noisy_pixels_for_holes(method):
 
 
 STRANGE = {
-    "nothing known": np.full((12, 12), np.nan),
-    "one pixel known": np.where(np.eye(12) * (np.arange(12) == 5), 3.0, np.nan),
+    "nothing valid": np.full((12, 12), np.nan),
+    "one valid pixel": np.where(np.eye(12) * (np.arange(12) == 5), 3.0, np.nan),
     "zeros": np.zeros((12, 12)),
     "constant": np.full((12, 12), 1.5),
     "one pixel": np.array([[2.0]]),
@@ -265,7 +267,7 @@ def test_arrays_of_all_sorts(method, name):
         assert_array_equal(np.ma.getdata(came), before)
 
 
-def test_codes_for_unknown_can_be_named(method):
+def test_codes_of_missing_pixels_can_be_named(method):
     _, noisy = scene()
     coded = np.where(np.isnan(noisy), -1.0, noisy)
     same(restore(noisy, method), restore(coded, method, invalid=-1))

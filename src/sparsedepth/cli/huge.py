@@ -24,7 +24,8 @@ def stays_in_its_file(task: RestoringTask, place: Place) -> bool:
     """Whether a map is huge, and what is asked for can be written piece by piece."""
     plain = task.output_profile is None and task.output_scale is None and task.guide is None
     outputs = [path for path in (place.output, place.variance) if path is not None]
-    return plain and all(path.suffix.lower() in memmap.SUFFIXES for path in outputs) and memmap.should_map(place.source)
+    plain = plain and all(path.suffix.lower() in memmap.SUFFIXES for path in outputs)
+    return plain and memmap.should_map(place.source, task.mapped_pixels)
 
 
 def restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared) -> Outcome:
@@ -35,7 +36,7 @@ def restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared) 
         path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as files:
         room = _room(place, came, files)
-        with memmap.release_pages([came.pixels, room.depth, room.variance, room.origin]):
+        with memmap.release_pages([came.pixels, room.depth, room.variance, room.origin], task.release_seconds):
             try:
                 task.restore(
                     came.pixels,
@@ -69,7 +70,7 @@ def restored(task: RestoringTask, place: Place, blank: Outcome, shared: Shared) 
 
 def _variance(task: RestoringTask, place: Place) -> Any:
     sensor = task.inputs_of(place)[1:]
-    if sensor and memmap.should_map(sensor[0]):
+    if sensor and memmap.should_map(sensor[0], task.mapped_pixels):
         return memmap.map_file(sensor[0]).pixels
     return task.given_with(place)["variance"]
 

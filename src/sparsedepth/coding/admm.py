@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-from sparsedepth.coding.matmul import layout, multiplied
+from sparsedepth.coding.matmul import Layout, layout, multiplied
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
@@ -59,9 +59,13 @@ def padded(length: int, lanes: int) -> int:
 class Factors:
     """A dictionary, padded, and the factor of the ridge step for each penalty ratio."""
 
-    def __init__(self, atoms: Floats, price: Floats | None = None) -> None:
-        """``price`` is what a unit of each atom's code costs, in sparsities; None = 1, 0 = free."""
+    def __init__(self, atoms: Floats, price: Floats | None = None, rows: Layout | None = None) -> None:
+        """``price`` is what a unit of each atom's code costs, in sparsities; None = 1, 0 = free.
+
+        ``rows`` is how patches lie in memory; None: as this machine needs it.
+        """
         self.n_atoms, self.n_pixels = atoms.shape
+        self.layout = rows or layout()
         self.price: Floats | None = None
         self.free = np.empty(0, np.intp)
         if price is not None:
@@ -92,7 +96,7 @@ class Factors:
     def reconstruct(self, codes: Codes) -> Patches:
         whole = np.zeros((len(codes), len(self.atoms)), codes.dtype)
         whole[:, : self.n_atoms] = codes
-        return multiplied(whole, self.atoms)[:, : self.n_pixels]
+        return multiplied(whole, self.atoms, self.layout)[:, : self.n_pixels]
 
 
 def _inverse(positive: Floats) -> Floats:
@@ -149,11 +153,11 @@ def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> li
     start, rest = (Penalties.choose(rms, variance, sparsity, noise.inferred) for variance in (initial, floor))
     starting = initial > floor
     groups = ((start.exponent * 64 + rest.exponent) * 2 + starting).astype(np.intp)  # |exponent| <= 10: no two collide
-    jobs, size = [], min(block, layout().most)
+    jobs = []
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
-        for i in range(0, len(members), size):
-            some = members[i : i + size]
+        for i in range(0, len(members), block):
+            some = members[i : i + block]
             jobs.append(Job(rows[some], start.take(some), rest.take(some), bool(starting[some[0]])))
     return jobs
 
@@ -192,7 +196,7 @@ class Block:
     def __init__(self, patches: Patches, noise: NoiseModel, sparsity: float, factors: Factors, job: Job) -> None:
         dtype = factors.atoms.dtype
         n, n_pixels = patches.shape
-        self._layout, self.count = layout(), n
+        self._layout, self.count = factors.layout, n
         rows, column = self._layout.length(n), self._layout.column
 
         def pad(values: Floats, fill: float) -> Floats:

@@ -177,7 +177,7 @@ def _solve(
         for values, found in zip(whole, solve(mine, at_rest, max_rounds), strict=True):
             values[job.rows] = found
 
-    jobs = plan(patches, noise, sparsity, block)
+    jobs = plan(patches, noise, sparsity, min(block, factors.layout.most))
     in_threads(factors.of, sorted({exponent for job in jobs for exponent in job.exponents}), threads)
     in_threads(code, jobs, threads)
     return whole

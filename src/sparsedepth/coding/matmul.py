@@ -85,9 +85,9 @@ def is_fair(layout: Layout) -> bool:
     return True
 
 
-def multiplied(rows: Floats, matrix: Floats) -> Floats:
-    """``rows @ matrix``, each row as if it were alone."""
-    used = layout()
+def multiplied(rows: Floats, matrix: Floats, used: Layout | None = None) -> Floats:
+    """``rows @ matrix``, each row as if it were alone, in the layout of this machine unless another one is given."""
+    used = used or layout()
     begins = range(0, max(len(rows), 1), used.most)
     return np.concatenate([_multiplied(rows[begin : begin + used.most], matrix, used) for begin in begins])
 

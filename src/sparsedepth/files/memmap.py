@@ -40,21 +40,21 @@ class MappedMap:
     assumed: str
 
 
-def should_map(path: str | Path) -> bool:
+def should_map(path: str | Path, pixels: int = MIN_PIXELS) -> bool:
     """Return whether a file holds a large map in a form that can be mapped; broken files are left to `read`."""
     path = Path(path)
-    if path.suffix.lower() not in SUFFIXES or not os.path.isfile(path) or path.stat().st_size < MIN_PIXELS:
+    if path.suffix.lower() not in SUFFIXES or not os.path.isfile(path) or path.stat().st_size < pixels:
         return False
     try:
         if path.suffix.lower() == ".npy":
             with open(path, "rb") as file:
                 shape, fortran, dtype = numpy_arrays.read_header(file)
                 plain = not fortran and file.tell() + int(np.prod(shape)) * dtype.itemsize <= path.stat().st_size
-            return plain and dtype.kind in "fiu" and len(shape) == 2 and int(np.prod(shape)) > MIN_PIXELS
+            return plain and dtype.kind in "fiu" and len(shape) == 2 and int(np.prod(shape)) > pixels
         with tifffile.TiffFile(path) as file:
             page = file.pages.first
-            return page.compression == 1 and len(page.shape) == 2 and int(np.prod(page.shape)) > MIN_PIXELS
-    except Exception:  # `read` has the better error message
+            return page.compression == 1 and len(page.shape) == 2 and int(np.prod(page.shape)) > pixels
+    except Exception:  # whatever is wrong with it, reading it the usual way says it better
         return False
 
 
@@ -104,13 +104,13 @@ def scratch(shape: tuple[int, int], dtype: np.dtype[Any], folder: Path) -> Pixel
 
 
 @contextmanager
-def release_pages(arrays: Sequence[Pixels]) -> Iterator[None]:
+def release_pages(arrays: Sequence[Pixels], pause: float = RELEASE_SECONDS) -> Iterator[None]:
     """Release mapped pages to the system every now and then, which would keep them as long as there is memory."""
     done = Event()
     maps = [found for found in map(_map_of, arrays) if found is not None]
 
     def release() -> None:
-        while not done.wait(RELEASE_SECONDS):
+        while not done.wait(pause):
             for each in maps:
                 each.madvise(mmap.MADV_DONTNEED)
 

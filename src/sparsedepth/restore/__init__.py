@@ -187,9 +187,9 @@ class Restorer:
     ) -> None:
         if method not in METHODS:
             raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
-        self._method = METHODS["paper" if quality == "paper" else method]
+        self._method = "paper" if quality == "paper" else method
         self._settings = settings or Settings()
-        self._coder = self._method.patch_coder(_dictionary(dictionary), quality, self._settings)
+        self._coder = METHODS[self._method].patch_coder(_dictionary(dictionary), quality, self._settings)
         self._options = {"correct": correct, "fill": fill, "second_pass": second_pass}
         self._outward = outward and fill
         self._invalid = invalid
@@ -232,7 +232,8 @@ class Restorer:
         self, source: TiledMap, options: dict[str, bool], out: Restoration | None, threads: int
     ) -> Restoration:
         with one_blas_thread:  # also without threads of ours: BLAS threads would add up in another order
-            fitted = self._method.fit(source.sample, self._coder, self._settings, **options, threads=threads)
+            method = METHODS[self._method]
+            fitted = method.fit(source.sample, self._coder, self._settings, **options, threads=threads)
             result = source.run(fitted, out, threads)
             if self._outward:
                 fill_large_holes(result, self._settings)

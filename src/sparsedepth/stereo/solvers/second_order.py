@@ -31,6 +31,8 @@ COLOUR = 5.0
 """Of the mean shift whose segments these are."""
 HIDDEN = LOG_2 + 0.01
 """What a pixel costs that the right view does not show."""
+STAGE_FUSIONS = 60
+"""Most fusions of a stage of the authors' schedule."""
 
 data_cost = photo_consistency
 feedback = Feedback(prior=0.1)
@@ -86,13 +88,18 @@ def fusions(
     *,
     schedule: str = "quick",
     with_mean: bool = False,
+    stage_fusions: int = STAGE_FUSIONS,
     **strengths: float,
 ) -> Iterator[Fusion]:
-    """Every fusion of `solve`; the energy never rises, but where the authors' schedule begins anew at random."""
+    """Every fusion of `solve`; the energy never rises, but where the authors' schedule begins anew at random.
+
+    ``stage_fusions`` is how many fusions a stage of that schedule has at most.
+    """
     if schedule not in SCHEDULES:
         raise InputError(f"the schedule is {schedule!r}; choose one of {', '.join(map(repr, SCHEDULES))}")
     begin = np.zeros(pair.shape, np.float32) if start is None else np.asarray(start, np.float32)
-    work = _Work(energy_of(unary, pair, **strengths), pair, np.clip(begin, 0, pair.max_disparity), rng)
+    first = np.clip(begin, 0, pair.max_disparity)
+    work = _Work(energy_of(unary, pair, **strengths), pair, first, rng, stage_fusions)
     if with_mean and isinstance(unary, Believed):
         work.also.append(("belief", np.clip(unary.mean, 0, pair.max_disparity)))
     yield from SCHEDULES[schedule](work)
@@ -106,6 +113,7 @@ class _Work:
     pair: StereoPair
     start: DepthMap
     rng: Generator
+    stage_fusions: int
     also: list[tuple[str, DepthMap]] = field(default_factory=list)
     """Further proposals, by name."""
 
@@ -158,8 +166,6 @@ def _smoothing(count: int) -> list[tuple[str, Propose]]:
 
 N_KINDS = 8
 """Of segments: the finer ones; planes in coarser ones lower the energy, but break more than they mend."""
-MOST = 60
-"""Fusions of a stage of the authors' schedule."""
 RECENT, TOO_LITTLE = 20, 0.002
 """A stage ends when so many fusions have lowered the energy by less than this share of it."""
 
@@ -167,19 +173,19 @@ RECENT, TOO_LITTLE = 20, 0.002
 def _authors(work: _Work) -> Iterator[Fusion]:
     """From a random map each: planes, level maps, then both results and smoothing in turn."""
     matched = proposals.matched_windows(work.energy.seen, work.pair)
-    everywhere = np.ones(work.pair.shape, bool)
+    everywhere, most = np.ones(work.pair.shape, bool), work.stage_fusions
     level: tuple[str, Propose] = ("level", lambda _: proposals.level(work.pair, work.rng))
     results = []
     stages = [
-        (("planes", work.planes(matched, everywhere, kind % 14)) for kind in range(MOST)),
-        (level for _ in range(MOST)),
+        (("planes", work.planes(matched, everywhere, kind % 14)) for kind in range(most)),
+        (level for _ in range(most)),
     ]
     for number, stage in enumerate(stages):
-        last = yield from _until_it_does_not_pay(work, stage, number * MOST)
+        last = yield from _until_it_does_not_pay(work, stage, number * most)
         results.append(last)
     again = [("earlier", lambda _, each=each: each) for each in results]
     cycle = [*again, *work.further(), *_smoothing(4)]
-    yield from _until_it_does_not_pay(work, (cycle[i % len(cycle)] for i in range(MOST)), 2 * MOST)
+    yield from _until_it_does_not_pay(work, (cycle[i % len(cycle)] for i in range(most)), 2 * most)
 
 
 def _until_it_does_not_pay(
@@ -188,10 +194,10 @@ def _until_it_does_not_pay(
     begin = proposals.random_map(work.pair, work.rng)
     energies = [work.energy.value(begin)]
     last = begin
-    for fusion in work.fused(begin, proposed, MOST):
+    for fusion in work.fused(begin, proposed, work.stage_fusions):
         last = fusion.disparity
         energies.append(fusion.energy)
-        yield replace(fusion, done=before + fusion.done, total=3 * MOST)
+        yield replace(fusion, done=before + fusion.done, total=3 * work.stage_fusions)
         if len(energies) > RECENT and energies[-1 - RECENT] - energies[-1] < TOO_LITTLE * energies[-1]:
             break
     return last
