@@ -1,341 +1,428 @@
-"""Fit the coefficients of `sparsedepth.restore.variance_measured` on maps with known truth; report held-out scenes.
+"""Fit the coefficients of `sparsedepth.restore.variance_measured` to maps with known truth; report held-out scenes.
 
-Crops of both views of all Middlebury scenes of 2005 and 2006, of sensors' frames, simulated laser scans of two kinds
-and leaves before a slope, with 1, 5, 10 and 20 % of impulses, drawn several times: errors of kept pixels are rare. The
-weights make the squared errors likeliest under Tweedie's law, which is between a gamma law, for which the ratio of
-error and variance counts, and a Poisson law, for which the sum of the errors does. Maps are restored by networks that
-have not learned from them, which training/outlier_classifier.py leaves. Held-out numbers are of scenes
-that were not learned from here, either, and of whole kinds. Needs SPARSEDEPTH_DATA; about ten minutes.
+The maps are crops of both views of all Middlebury scenes of 2005 and 2006 and of sensors' frames, simulated scans of
+two kinds and foliage in front of a slope. They get 1, 5, 10 and 20 % of impulses, drawn several times, because errors
+of kept pixels are rare. The coefficients maximise a Tweedie likelihood of the squared errors. It lies between a gamma
+likelihood, which weighs relative errors, and a Poisson likelihood, which weighs absolute ones.
+
+Each map is restored by a classifier that was fitted without its scene, from training/outlier_classifier.py. The report
+is on scenes, and on whole kinds of maps, that the coefficients were fitted without. Needs SPARSEDEPTH_DATA; about ten
+minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
-from suspicion import FOLDS as NETWORKS
-from suspicion import finer_scans, fold_of, foliage
 
-from sparsedepth import Dictionary
-from sparsedepth.data import kinect
-from sparsedepth.data.crops import crops
-from sparsedepth.data.middlebury import disparities, disparity_files
-from sparsedepth.data.motorcycle import motorcycle_disparity
+from command_line import parse, training_parser
+from outlier_classifier import FOLDS as CLASSIFIER_FOLDS
+from outlier_classifier import fold_of, fold_path
+from provenance import provenance
+from scenes import (
+    QUICK_DATA,
+    REAL_DATA,
+    Scene,
+    disparity_crops,
+    finer_scans,
+    foliage,
+    motorcycle_crops,
+    real_files,
+    sensor_crops,
+)
 from sparsedepth.data.simulated_scans import simulated_scans
-from sparsedepth.data.synthetic import corrupted
-from sparsedepth.data.time_of_flight import mug
+from sparsedepth.data.synthetic import corrupted, quantised
+from sparsedepth.fitted import read_fitted, save_fitted
 from sparsedepth.metrics import calibration, sparsification
-from sparsedepth.restore import classifier, pipeline, variance_measured
-from sparsedepth.restore.noise_model import Law
-from sparsedepth.restore.scores import gather, quantum_of
-from sparsedepth.restore.tiling import Work
-from sparsedepth.restore.variance_measured import RANGES, Surroundings, Weights
+from sparsedepth.parallel import one_blas_thread
+from sparsedepth.restore.outliers import OutlierClassifier, shipped_classifier
+from sparsedepth.restore.pipeline import Corrector, Survey, patch_coder
+from sparsedepth.restore.settings import Settings
+from sparsedepth.restore.tiling import TiledMap
+from sparsedepth.restore.variance_measured import (
+    LOG_RANGE_KNOTS,
+    LocalRange,
+    MapNoise,
+    MeasuredCoefficients,
+    blend_error,
+    features_of_clean,
+    features_of_corrected,
+    kept_suspect_error,
+    log_residual,
+    missed_outlier_error,
+    pool_most_certain,
+)
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
-SHARES = (0.01, 0.05, 0.1, 0.2)
+WHAT = "coefficients of the variance of measured and corrected pixels"
+DATA = f"{REAL_DATA}; simulated scans of two kinds and foliage drawn from seeds"
+SEED = 0
+FRACTIONS = (0.01, 0.05, 0.1, 0.2)
 DRAWS = 2
-COUNTS = {"disparity": 2.0, "sensor": 0.5, "scan": 1.0, "finer scan": 1.0, "leaves": 0.1}
-"""How much the maps of a kind count together: those that are measured in docs/results more than others."""
-OTHERS = ("scan", "finer scan"), ("leaves",), ("disparity",)
-"""Kinds that are held out as a whole."""
+KIND_WEIGHTS = {"disparity": 2.0, "sensor": 0.5, "scan": 1.0, "finer scan": 1.0, "foliage": 0.1}
+"""Weight of all maps of a kind together: larger for the kinds that are measured in docs/results."""
+HELD_OUT_KINDS = ("scan", "finer scan"), ("foliage",), ("disparity",)
 FOLDS = 3
-DAMPING = 1e-3
-POWERS = {"kept": 1.8, "corrected": 1.5}
-"""The variance of a pixel's squared error grows like its mean to this power."""
-BENT = 1e-2
-"""What it costs that the error bends with the range."""
-DULL, THINNED = 1e-10, 8
-"""Kept pixels whose squared error is below this are thinned to one in so many for learning."""
+RIDGE = 1e-3
+TWEEDIE_POWERS = {"kept": 1.8, "corrected": 1.5}
+"""Power of the mean to which the variance of a squared error is proportional."""
+CURVATURE_PENALTY = 1e-2
+"""Weight of the squared second differences of the log error along the knots of the range."""
+TINY_ERROR, TINY_KEPT = 1e-10, 8
+"""Of kept pixels whose squared error is below this, one in so many is used, with its weight."""
 ROUNDING = 1e-9
+"""Variance of rounding, which is added to errors and to predictions."""
+SETTINGS = Settings()
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
     """The pixels of a map that were kept."""
 
-    wide: Vector
-    texture: Vector
-    left: Vector
-    """What is left open of suspects; 0 elsewhere."""
+    log_range: Vector
+    """Within 5x5 pixels."""
+    log_residual: Vector
+    blend_error: Vector
+    """Expected squared error of a suspect; 0 for other pixels."""
     squared: Vector
-    """Their true error."""
+    """True squared error."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
     """The pixels of a map that were corrected."""
 
-    signs: Floats
-    signs_of_clean: Floats
-    taken: Vector
-    """The squared error of each if it was clean."""
-    clean: Vector
+    features: Floats
+    clean_features: Floats
+    moved: Vector
+    """Squared error of a pixel if it was clean."""
+    clean: Mask
     """Whether it was."""
     squared: Vector
+    """True squared error."""
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """A noisy map, restored; in deviations of the map."""
+class RestoredMap:
+    """A noisy map after restoration; in map standard deviations."""
 
     kind: str
     scene: str
-    quantised: bool
-    law: Law
-    unit: float
-    """Of the map as it was given, in deviations of the true one."""
+    quantized: bool
+    noise: MapNoise
+    scale: float
+    """Standard deviation of the noisy map, in those of the true one."""
     kept: Kept
     corrected: Corrected
 
 
-def sources() -> Iterator[tuple[str, str, DepthMap]]:
-    """Kind, scene and map."""
-    for year in (2005, 2006):
-        for i, (file, depth) in enumerate(zip(disparity_files(year), disparities(year), strict=True)):
-            yield from (("disparity", file.parent.name, crop.depth) for crop in crops(depth, 1, seed=100 + i))
-    for i, frame in ((1, kinect.frames()[1]), (6, kinect.frames()[6])):
-        yield from (("sensor", "kinect", np.log(crop.depth)) for crop in crops(frame, 2, seed=100 + i))
-    yield from (("sensor", "mug", np.log(crop.depth)) for crop in crops(mug().depth, 2, seed=101))
-    yield from (("sensor", "Motorcycle", crop.depth) for crop in crops(motorcycle_disparity(), 2, seed=102))
-    yield from (("scan", f"scan {i}", depth) for i, depth in enumerate(simulated_scans(22)) if i >= 6)
-    yield from (("finer scan", f"finer scan {i}", depth) for i, depth in enumerate(islice(finer_scans(), 16)))
-    twigs = (foliage(np.random.default_rng([92, i]), (0.8, 2.3), rough=0.5, nearest=1.5) for i in range(6))
-    yield from (("leaves", f"leaves {i}", depth) for i, depth in enumerate(twigs))
+def scenes() -> Iterator[Scene]:
+    """Yield all training maps."""
+    yield from disparity_crops(seed=100)
+    yield from sensor_crops(frames=(1, 6), per_frame=2, motorcycle=2, seed=100)
+    yield from (Scene("scan", f"scan {i}", depth) for i, depth in enumerate(simulated_scans(22)) if i >= 6)
+    yield from (Scene("finer scan", f"finer scan {i}", depth) for i, depth in enumerate(islice(finer_scans(), 16)))
+    for i in range(6):
+        depth = foliage(np.random.default_rng([92, i]), (0.8, 2.3), roughness=0.5, nearest=1.5)
+        yield Scene("foliage", f"foliage {i}", depth)
 
 
-def restored(kind: str, scene: str, truth: DepthMap, noisy_map: DepthMap) -> Run | None:
-    """None if the noise is taken for one that is everywhere."""
-    work = Work.of(noisy_map, None, Dictionary.builtin("default").patch_shape, None)
-    coding = pipeline.coding(None, "balanced")
-    sample = work.sample()
-    quantum = quantum_of(sample.depth)
-    first_look = gather(sample, coding, quantum, 1)
-    detector, evidence, weighed, _ = pipeline._detector(sample, first_look, coding, quantum, True, 1)
-    if detector.smoother is not None:
-        return None
-    believed = detector.correct(sample, evidence, weighed, 1)
-    noise = detector.doubt.noise
-    squared = np.square(believed.value - (truth - work.reference) / work.spread)
-    kept, noisy = np.isfinite(sample.depth) & ~believed.noisy, believed.noisy
-    around, left = Surroundings.of(believed.value), variance_measured.left_open(evidence, weighed)
-    theirs, about = evidence.at(noisy), around.at(noisy)
-    return Run(
-        kind,
-        scene,
-        quantum > 0,
-        noise.law,
-        work.spread,
-        Kept(around.wide[kept], variance_measured.log_texture(evidence.at(kept)), left[kept], squared[kept]),
-        Corrected(
-            _matrix(variance_measured.signs_of_corrected(noise.law, about, theirs)),
-            _matrix(variance_measured.signs_of_clean(noise.undecided, theirs, weighed.chance[noisy])),
-            np.square(weighed.weight[noisy] * theirs.residual),
-            (noisy_map == truth)[noisy],
-            squared[noisy],
-        ),
+def quick_scenes() -> Iterator[Scene]:
+    """Yield a few small maps, quantised and continuous ones of two kinds."""
+    for kind in ("disparity", "foliage"):
+        for scene in motorcycle_crops(kind, 3, 32):
+            yield from (scene, replace(scene, depth=quantised(scene.depth, 32)))
+
+
+def restore(scene: Scene, truth: DepthMap, noisy: DepthMap, classifier: OutlierClassifier) -> RestoredMap | None:
+    """Restore a noisy map; None if it seems to have noise at every pixel."""
+    coder = patch_coder(None, "balanced", SETTINGS)
+    source = TiledMap.from_array(noisy, None, coder.dictionary.patch_shape, None, SETTINGS.tiling)
+    with one_blas_thread:
+        corrector = Corrector.fit(Survey.of(source.sample, coder, SETTINGS, 1), True, 1, classifier)
+        if corrector.smoother is not None:
+            return None
+        result = corrector(source.sample, 1)
+    squared = np.square(result.value - (truth - source.centre) / source.scale)
+    kept = _kept(corrector, result.value, source.sample.valid & ~result.outlier, squared)
+    corrected = _corrected(corrector, result.value, result.outlier, noisy == truth, squared)
+    noise, quantized = corrector.variance.noise, corrector.survey.step > 0
+    return RestoredMap(scene.kind, scene.name, quantized, noise, source.scale, kept, corrected)
+
+
+def _kept(corrector: Corrector, value: Floats, where: Mask, squared: Floats) -> Kept:
+    scores, posterior = corrector.judged
+    ranges = LocalRange.of(value, corrector.variance.settings.range_floor)
+    return Kept(
+        ranges.wide[where], log_residual(scores.at(where)), blend_error(scores, posterior)[where], squared[where]
     )
 
 
-def _matrix(signs: list[Floats | float]) -> Floats:
-    return np.stack(np.broadcast_arrays(*signs), axis=1)
+def _corrected(corrector: Corrector, value: Floats, where: Mask, clean: Mask, squared: Floats) -> Corrected:
+    scores, posterior = corrector.judged
+    theirs, noise = scores.at(where), corrector.variance.noise
+    ranges = LocalRange.of(value, corrector.variance.settings.range_floor).at(where)
+    return Corrected(
+        _matrix(features_of_corrected(noise.impulse, ranges, theirs)),
+        _matrix(features_of_clean(noise.ambiguity, theirs, posterior.probability[where])),
+        np.square(posterior.weight[where] * theirs.residual),
+        clean[where],
+        squared[where],
+    )
 
 
-def counts(runs: Sequence[Run]) -> Vector:
-    """How much each counts."""
-    kinds = [run.kind for run in runs]
-    return np.array([COUNTS[kind] / kinds.count(kind) for kind in kinds])
+def _matrix(features: Sequence[Floats | float]) -> Floats:
+    return np.stack(np.broadcast_arrays(*features), axis=1)
 
 
-class Scaled:
-    """A matrix of signs whose columns, but the first, have mean 0 and deviation 1: what damping needs."""
+def map_weights(maps: Sequence[RestoredMap]) -> Vector:
+    """Return the weight of each map."""
+    kinds = [each.kind for each in maps]
+    return np.array([KIND_WEIGHTS[kind] / kinds.count(kind) for kind in kinds])
 
-    def __init__(self, signs: Floats):
-        self.mean, self.deviation = signs.mean(axis=0), signs.std(axis=0) + 1e-9
+
+class Standardised:
+    """Features whose columns, but the first, have mean 0 and standard deviation 1, so that a ridge treats all alike."""
+
+    def __init__(self, features: Floats) -> None:
+        self.mean, self.deviation = features.mean(axis=0), features.std(axis=0) + 1e-9
         self.mean[0], self.deviation[0] = 0, 1
-        self.signs = (signs - self.mean) / self.deviation
+        self.features = (features - self.mean) / self.deviation
 
-    def back(self, weights: Vector) -> Vector:
-        plain = weights / self.deviation
+    def undo(self, coefficients: Vector) -> Vector:
+        """Return the coefficients of the features as they were."""
+        plain = coefficients / self.deviation
         plain[0] -= (plain * self.mean)[1:].sum()
         return plain
 
 
-def least(loss: Callable[[Vector], tuple[float, Vector]], start: Vector, free: Sequence[int]) -> Vector:
-    """Minimise, with a little damping of all weights but the free ones."""
-    damped = np.full(len(start), DAMPING)
-    damped[list(free)] = 0
+def minimise_with_ridge(
+    loss: Callable[[Vector], tuple[float, Vector]], start: Vector, intercepts: Sequence[int]
+) -> Vector:
+    """Minimise a loss plus a ridge on all coefficients but the intercepts."""
+    ridge = np.full(len(start), RIDGE)
+    ridge[list(intercepts)] = 0
 
-    def whole(weights: Vector) -> tuple[float, Vector]:
-        value, slope = loss(weights)
-        return value + float(damped @ np.square(weights)), slope + 2 * damped * weights
+    def regularised(coefficients: Vector) -> tuple[float, Vector]:
+        value, gradient = loss(coefficients)
+        return value + float(ridge @ np.square(coefficients)), gradient + 2 * ridge * coefficients
 
-    return minimize(whole, start, jac=True, method="L-BFGS-B", options={"maxiter": 150}).x
+    return minimize(regularised, start, jac=True, method="L-BFGS-B", options={"maxiter": 150}).x
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """How badly promised variances fit squared errors, by Tweedie's law."""
+class TweedieLoss:
+    """The negative log-likelihood of squared errors under predicted variances."""
 
     power: float
     squared: Vector
-    count: Vector
+    weight: Vector
 
     @classmethod
-    def of(cls, power: float, squared: Vector, count: Vector) -> Fit:
-        squared, count = squared + ROUNDING, count / count.sum()
-        return cls(power, squared, count / (count @ np.sqrt(squared)) ** (2 * (2 - power)))
+    def of(cls, power: float, squared: Vector, weight: Vector) -> TweedieLoss:
+        """Normalise the weights, so that the loss does not depend on the unit of the errors."""
+        squared, weight = squared + ROUNDING, weight / weight.sum()
+        return cls(power, squared, weight / (weight @ np.sqrt(squared)) ** (2 * (2 - power)))
 
-    def __call__(self, promised: Vector) -> tuple[float, Vector]:
-        """The misfit, and its slope with respect to each promise."""
-        promised, power = promised + ROUNDING, self.power
-        misfit = self.squared * promised ** (1 - power) / (power - 1) + promised ** (2 - power) / (2 - power)
-        return float(self.count @ misfit), self.count * (promised ** (1 - power) - self.squared * promised**-power)
-
-
-def learned(runs: Sequence[Run]) -> Weights:
-    table, by, seen = learn_kept(runs)
-    return Weights(table, by, seen, *learn_corrected(runs))
+    def __call__(self, predicted: Vector) -> tuple[float, Vector]:
+        """Return the loss, and its derivative by each prediction."""
+        predicted, power = predicted + ROUNDING, self.power
+        loss = self.squared * predicted ** (1 - power) / (power - 1) + predicted ** (2 - power) / (2 - power)
+        return float(self.weight @ loss), self.weight * (predicted ** (1 - power) - self.squared * predicted**-power)
 
 
-def learn_kept(runs: Sequence[Run]) -> tuple[Vector, Vector, Vector]:
-    """The error by range, how it changes with texture and share, and that of suspects."""
-    rng, parts = np.random.default_rng(0), []
-    for run, count in zip(runs, counts(runs), strict=True):
-        kept, dull = run.kept, run.kept.squared < DULL
-        some = ~dull | (rng.random(len(dull)) < 1 / THINNED)
-        share = np.log(max(run.law.share, 1e-4))
-        hats = np.stack([np.interp(kept.wide[some], RANGES, unit) for unit in np.eye(len(RANGES))], axis=1)
-        signs = np.column_stack([hats, kept.texture[some], np.full(len(hats), share)])
-        given = np.full(len(hats), share - np.log(run.law.size))
-        parts.append((signs, given, kept.left[some], kept.squared[some], count * np.where(dull, THINNED, 1)[some]))
-    signs, given, left, squared, count = (np.concatenate(values) for values in zip(*parts, strict=True))
-    middle = signs[:, len(RANGES) :].mean(axis=0)
-    signs[:, len(RANGES) :] -= middle
-    log_left, fit = np.log(np.maximum(left, 1e-12)), Fit.of(POWERS["kept"], squared, count)
-    n = signs.shape[1]
-
-    def loss(weights: Vector) -> tuple[float, Vector]:
-        missed = np.exp(np.clip(signs @ weights[:n] + given, -30, variance_measured.LARGEST))
-        more = np.where(left > 0, np.exp(weights[n] + weights[n + 1] * log_left), 0)
-        value, slope = fit(missed + left + more)
-        of_more = slope * more
-        bends = np.diff(weights[: len(RANGES)], 2)
-        of_bends = np.zeros(n)
-        for at, times in enumerate((1, -2, 1)):
-            of_bends[at : at + len(bends)] += 2 * BENT * times * bends
-        of_signs = signs.T @ (slope * missed) + of_bends
-        return float(value + BENT * bends @ bends), np.concatenate([of_signs, [of_more.sum(), of_more @ log_left]])
-
-    start = np.concatenate([np.linspace(-15, -2, len(RANGES)), [0, 0, 0, 0.7]])
-    weights = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
-    table, by, seen = np.split(weights, [len(RANGES), n])
-    return table - by @ middle, by, seen
+def fit(maps: Sequence[RestoredMap]) -> MeasuredCoefficients:
+    """Fit all coefficients to maps that are all quantised or all continuous."""
+    return MeasuredCoefficients(*fit_kept(maps), *fit_corrected(maps))
 
 
-def learn_corrected(runs: Sequence[Run], labels: float = 1.0) -> tuple[Vector, Vector]:
-    """The errors, and whether a pixel was clean, which is known here."""
-    scaled = Scaled(np.concatenate([run.corrected.signs for run in runs]))
-    odds = Scaled(np.concatenate([run.corrected.signs_of_clean for run in runs]))
-    taken, squared, clean = (
-        np.concatenate([getattr(run.corrected, name) for run in runs]) for name in ("taken", "squared", "clean")
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """Kept pixels of many maps, one row a pixel."""
+
+    features: Floats
+    """Interpolation weights of the knots of the range; log residual; log fraction of outliers."""
+    offset: Vector
+    """Part of the log error that has no coefficient."""
+    blend_error: Vector
+    squared: Vector
+    weight: Vector
+
+    @classmethod
+    def of(cls, each: RestoredMap, weight: float, rng: np.random.Generator) -> KeptRows:
+        kept, tiny = each.kept, each.kept.squared < TINY_ERROR
+        some = ~tiny | (rng.random(len(tiny)) < 1 / TINY_KEPT)
+        fraction = np.log(max(each.noise.impulse.fraction, 1e-4))
+        knots = np.eye(len(LOG_RANGE_KNOTS))
+        hats = np.stack([np.interp(kept.log_range[some], LOG_RANGE_KNOTS, knot) for knot in knots], axis=1)
+        features = np.column_stack([hats, kept.log_residual[some], np.full(len(hats), fraction)])
+        offset = np.full(len(hats), fraction - np.log(each.noise.impulse.amplitude))
+        return cls(
+            features, offset, kept.blend_error[some], kept.squared[some], weight * np.where(tiny, TINY_KEPT, 1)[some]
+        )
+
+    @classmethod
+    def join(cls, rows: Sequence[KeptRows]) -> KeptRows:
+        return cls(*(np.concatenate([getattr(each, name) for each in rows]) for name in cls.__dataclass_fields__))
+
+
+def fit_kept(maps: Sequence[RestoredMap]) -> tuple[Vector, Vector, Vector]:
+    """Fit the error of missed outliers at each knot of the range, its slopes, and the error of kept suspects."""
+    rng, n_knots = np.random.default_rng(SEED), len(LOG_RANGE_KNOTS)
+    rows = KeptRows.join([KeptRows.of(each, weight, rng) for each, weight in zip(maps, map_weights(maps), strict=True)])
+    centre = rows.features[:, n_knots:].mean(axis=0)
+    rows.features[:, n_knots:] -= centre
+    start = np.concatenate([np.linspace(-15, -2, n_knots), [0, 0, 0, 0.7]])
+    found = minimize(_kept_loss(rows), start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    missed, slopes, kept = np.split(found, [n_knots, rows.features.shape[1]])
+    return missed - slopes @ centre, slopes, kept
+
+
+def _kept_loss(rows: KeptRows) -> Callable[[Vector], tuple[float, Vector]]:
+    """Return the loss of kept pixels as a function of the coefficients."""
+    left, n = rows.blend_error, rows.features.shape[1]
+    log_left, tweedie = (
+        np.log(np.maximum(left, 1e-12)),
+        TweedieLoss.of(TWEEDIE_POWERS["kept"], rows.squared, rows.weight),
     )
-    count = np.repeat(counts(runs), [len(run.corrected.clean) for run in runs])
-    count, fit = count / count.sum(), Fit.of(POWERS["corrected"], squared, count)
-    n = scaled.signs.shape[1]
 
-    def loss(weights: Vector) -> tuple[float, Vector]:
-        noise, chance = expit(scaled.signs @ weights[:n]), expit(odds.signs @ weights[n:])
-        value, slope = fit((1 - chance) * noise + chance * taken)
-        value -= labels * count @ np.log(np.where(clean, chance, 1 - chance) + 1e-12)
-        of_noise = slope * (1 - chance) * noise * (1 - noise)
-        of_chance = slope * (taken - noise) * chance * (1 - chance) - labels * count * (clean - chance)
-        return float(value), np.concatenate([scaled.signs.T @ of_noise, odds.signs.T @ of_chance])
+    def loss(coefficients: Vector) -> tuple[float, Vector]:
+        log_error = rows.features @ coefficients[:n] + rows.offset
+        missed = np.exp(np.clip(log_error, -30, SETTINGS.variance.max_log_error))
+        more = np.where(left > 0, np.exp(coefficients[n] + coefficients[n + 1] * log_left), 0)
+        value, slope = tweedie(missed + left + more)
+        bend, by_bend = _curvature(coefficients[: len(LOG_RANGE_KNOTS)], n)
+        by_features, by_more = rows.features.T @ (slope * missed) + by_bend, slope * more
+        return value + bend, np.concatenate([by_features, [by_more.sum(), by_more @ log_left]])
 
-    start = np.zeros(n + odds.signs.shape[1])
-    start[0], start[n] = np.log(count @ squared), -4
-    weights = least(loss, start, free=[0, n])
-    return scaled.back(weights[:n]), odds.back(weights[n:])
+    return loss
 
 
-def promised(run: Run, weights: Weights) -> tuple[Vector, Vector]:
-    """The variances of the kept pixels and of the corrected ones."""
-    kept, corrected = run.kept, run.corrected
-    expected = variance_measured.missed(weights, run.law, kept.wide, kept.texture)
-    expected += variance_measured.seen(weights, kept.left)
-    limit, mean = variance_measured.surest(expected)
-    clean = expit(corrected.signs_of_clean @ weights.clean)
-    wrong = expit(corrected.signs @ weights.corrected)
-    return np.where(expected <= limit, mean, expected), clean * corrected.taken + (1 - clean) * wrong
+def _curvature(missed: Vector, n: int) -> tuple[float, Vector]:
+    """Return the penalty of second differences along the knots, and its gradient by n coefficients."""
+    bends, gradient = np.diff(missed, 2), np.zeros(n)
+    for at, factor in enumerate((1, -2, 1)):
+        gradient[at : at + len(bends)] += 2 * CURVATURE_PENALTY * factor * bends
+    return float(CURVATURE_PENALTY * bends @ bends), gradient
 
 
-def judge(runs: Sequence[Run], promises: Sequence[tuple[Vector, Vector]]) -> None:
-    """The tenths of each kind, and the area between the sparsification curves (AUSE)."""
-    for kind in dict.fromkeys(run.kind for run in runs):
-        those = [(run, promise) for run, promise in zip(runs, promises, strict=True) if run.kind == kind]
+def fit_corrected(maps: Sequence[RestoredMap]) -> tuple[Vector, Vector]:
+    """Fit the error of corrected outliers, and the probability that a corrected pixel was clean."""
+    features = Standardised(np.concatenate([each.corrected.features for each in maps]))
+    clean_features = Standardised(np.concatenate([each.corrected.clean_features for each in maps]))
+    moved, squared, clean = (
+        np.concatenate([getattr(each.corrected, name) for each in maps]) for name in ("moved", "squared", "clean")
+    )
+    weight = np.repeat(map_weights(maps), [len(each.corrected.clean) for each in maps])
+    weight, tweedie = weight / weight.sum(), TweedieLoss.of(TWEEDIE_POWERS["corrected"], squared, weight)
+    n = features.features.shape[1]
+
+    def loss(coefficients: Vector) -> tuple[float, Vector]:
+        wrong, p = expit(features.features @ coefficients[:n]), expit(clean_features.features @ coefficients[n:])
+        value, slope = tweedie((1 - p) * wrong + p * moved)
+        value -= weight @ np.log(np.where(clean, p, 1 - p) + 1e-12)
+        by_wrong = slope * (1 - p) * wrong * (1 - wrong)
+        by_p = slope * (moved - wrong) * p * (1 - p) - weight * (clean - p)
+        return float(value), np.concatenate([features.features.T @ by_wrong, clean_features.features.T @ by_p])
+
+    start = np.zeros(n + clean_features.features.shape[1])
+    start[0], start[n] = np.log(weight @ squared), -4
+    found = minimise_with_ridge(loss, start, intercepts=[0, n])
+    return features.undo(found[:n]), clean_features.undo(found[n:])
+
+
+def predict(each: RestoredMap, coefficients: MeasuredCoefficients) -> tuple[Vector, Vector]:
+    """Predict the variances of the kept pixels and of the corrected ones."""
+    kept, corrected, noise = each.kept, each.corrected, replace(each.noise, coefficients=coefficients)
+    expected = missed_outlier_error(noise, kept.log_range, kept.log_residual, SETTINGS.variance)
+    expected += kept_suspect_error(coefficients, kept.blend_error)
+    limit, pooled = pool_most_certain(expected, SETTINGS.variance)
+    clean = expit(corrected.clean_features @ coefficients.clean)
+    wrong = expit(corrected.features @ coefficients.corrected)
+    return np.where(expected <= limit, pooled, expected), clean * corrected.moved + (1 - clean) * wrong
+
+
+Predictions = Sequence[tuple[Vector, Vector]]
+
+
+def print_calibration(maps: Sequence[RestoredMap], predictions: Predictions) -> None:
+    """Print, for each kind, error over variance by decile, and the area between sparsification curves (AUSE)."""
+    for kind in dict.fromkeys(each.kind for each in maps):
+        pairs = [pair for pair in zip(maps, predictions, strict=True) if pair[0].kind == kind]
         kept, corrected = (
-            [(getattr(run, name).squared * run.unit**2, promise[i] * run.unit**2) for run, promise in those]
+            [(getattr(each, name).squared * each.scale**2, both[i] * each.scale**2) for each, both in pairs]
             for i, name in enumerate(("kept", "corrected"))
         )
-        for name, pairs in (("measured", kept), ("corrected", corrected), ("all known", kept + corrected)):
-            squared, told = (np.concatenate(values) for values in zip(*pairs, strict=True))
-            error, told = np.sqrt(squared), np.maximum(told, 1e-14)
-            ratios = " ".join(f"{ratio:.2f}" for ratio in calibration(error, told).ratio)
-            print(f"{kind}, {name}: {ratios}; AUSE {sparsification(error, told).area:.3f}", flush=True)
+        for name, chosen in (("measured", kept), ("corrected", corrected), ("all valid", kept + corrected)):
+            squared, variance = (np.concatenate(values) for values in zip(*chosen, strict=True))
+            error, variance = np.sqrt(squared), np.maximum(variance, 1e-14)
+            ratios = " ".join(f"{ratio:.2f}" for ratio in calibration(error, variance).ratio)
+            print(f"{kind}, {name}: {ratios}; AUSE {sparsification(error, variance).area:.3f}", flush=True)
 
 
-def alike(runs: Sequence[Run], quantised: bool) -> list[Run]:
-    return [run for run in runs if run.quantised == quantised]
+def fit_both(maps: Sequence[RestoredMap]) -> dict[bool, MeasuredCoefficients]:
+    """Fit the coefficients for quantised maps (True) and for continuous ones (False), as far as there are any."""
+    return {kind: fit([each for each in maps if each.quantized == kind]) for kind in {each.quantized for each in maps}}
+
+
+def report(maps: Sequence[RestoredMap]) -> None:
+    """Print how coefficients do on scenes and on kinds of maps that they were fitted without."""
+    scene_names = list(dict.fromkeys((each.kind, each.scene) for each in maps))
+    fold = [scene_names.index((each.kind, each.scene)) % FOLDS for each in maps]
+    fits = [fit_both([each for each, of in zip(maps, fold, strict=True) if of != held]) for held in range(FOLDS)]
+    print("squared error / variance by decile of the variance, scenes held out:")
+    print_calibration(maps, [predict(each, fits[of][each.quantized]) for each, of in zip(maps, fold, strict=True)])
+    for kinds in HELD_OUT_KINDS:
+        if held := [each for each in maps if each.kind in kinds]:
+            print(f"{' and '.join(kinds)} held out as a whole:")
+            coefficients = fit_both([each for each in maps if each.kind not in kinds])
+            print_calibration(held, [predict(each, coefficients[each.quantized]) for each in held])
+
+
+def restore_all(
+    chosen: Iterator[Scene], classifiers: Sequence[OutlierClassifier], fractions: Sequence[float], draws: int
+) -> Iterator[RestoredMap]:
+    """Restore every map with every fraction of impulses, by the classifier that was fitted without its scene."""
+    for number, scene in enumerate(chosen):
+        for fraction in fractions:
+            for draw in range(draws):
+                rng = np.random.default_rng([number, round(100 * fraction), draw])
+                noisy = corrupted(scene.truth, fraction, rng)
+                if found := restore(scene, scene.truth, noisy, classifiers[fold_of(scene.name)]):
+                    yield found
+        print(f"{number + 1} maps", end="\r", flush=True)
+
+
+def held_out_classifiers(folder: Path) -> list[OutlierClassifier]:
+    """Read the classifiers that training/outlier_classifier.py has written."""
+    paths = [fold_path(folder, fold) for fold in range(CLASSIFIER_FOLDS)]
+    return [OutlierClassifier.from_arrays(read_fitted(path).arrays) for path in paths]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folds", type=Path, default=Path("out/suspicion"), help="of training/outlier_classifier.py")
-    folds = parser.parse_args().folds
-    networks = [classifier.Network.of(load_file(folds / f"{held}.safetensors")) for held in range(NETWORKS)]
-    found = []
-    for number, (kind, scene, depth) in enumerate(sources()):
-        unseen = networks[fold_of(scene)]
-        classifier.network = lambda unseen=unseen: unseen
-        truth = (depth / np.nanstd(depth)).astype(np.float32)
-        for share in SHARES:
-            for draw in range(DRAWS):
-                rng = np.random.default_rng([number, round(100 * share), draw])
-                found.append(restored(kind, scene, truth, corrupted(truth, share, rng)))
-        print(f"{number + 1} maps", end="\r", flush=True)
-    report([run for run in found if run is not None])
-
-
-def report(runs: Sequence[Run]) -> None:
-    """What is learned, and how it does on scenes and kinds that it was not learned from."""
-    scenes = list(dict.fromkeys((run.kind, run.scene) for run in runs))
-    fold = [scenes.index((run.kind, run.scene)) % FOLDS for run in runs]
-    promises: list[tuple[Vector, Vector]] = [(np.empty(0), np.empty(0))] * len(runs)
-    for held in range(FOLDS):
-        others = [run for run, of in zip(runs, fold, strict=True) if of != held]
-        weights = {quantised: learned(alike(others, quantised)) for quantised in (False, True)}
-        for i, (run, of) in enumerate(zip(runs, fold, strict=True)):
-            if of == held:
-                promises[i] = promised(run, weights[run.quantised])
-    print("squared error / variance in tenths of the variance, scenes held out:")
-    judge(runs, promises)
-    for kinds in OTHERS:
-        print(f"{' and '.join(kinds)} held out as a whole:")
-        those = [run for run in runs if run.kind in kinds]
-        others = [run for run in runs if run.kind not in kinds]
-        weights = {quantised: learned(alike(others, quantised)) for quantised in {run.quantised for run in those}}
-        judge(those, [promised(run, weights[run.quantised]) for run in those])
-    for name, quantised in (("QUANTISED", True), ("FINE", False)):
-        print(f"{name} = Weights(")
-        for part, numbers in vars(learned(alike(runs, quantised))).items():
-            print(f"    {part}=np.array({np.round(numbers, 3).tolist()}),")
-        print(")")
+    parser = training_parser(__doc__)
+    parser.add_argument("--folds", type=Path, default=Path("out/outlier_classifier"), help="of held-out classifiers")
+    given = parse(parser, "variance_measured")
+    if given.quick:
+        about = provenance(__file__, WHAT, QUICK_DATA, [], SEED)
+        maps = list(restore_all(quick_scenes(), [shipped_classifier()] * CLASSIFIER_FOLDS, (0.1,), 1))
+    else:
+        about = provenance(__file__, WHAT, DATA, real_files(), SEED)
+        maps = list(restore_all(scenes(), held_out_classifiers(given.folds), FRACTIONS, DRAWS))
+    report(maps)
+    names = {True: "quantized", False: "continuous"}
+    fitted = {
+        f"{names[kind]}.{part}": values for kind, each in fit_both(maps).items() for part, values in vars(each).items()
+    }
+    save_fitted(given.output, fitted, about)
 
 
 if __name__ == "__main__":

@@ -52,12 +52,26 @@ class Candidates:
     """Whether both sides are flat, of several pixels, and all that is there."""
     position: Vector
     """Where the pixel lies on the way from the low side (0) to the high one (1)."""
-    high_probability: Vector
-    """Of belonging to the high side."""
+    on_low: NDArray[np.bool_]
+    on_high: NDArray[np.bool_]
+    """Which neighbours, (pixels, offsets), belong to either side."""
+
+    def roughness(self, settings: FlyingSettings) -> Vector:
+        """Return the number by which the log-odds of neighbours are divided: 1 where sides are flat."""
+        return 1 + settings.roughness_damping * np.sqrt(self.side_variance) / (self.high - self.low)
+
+    def high_probability(self, settings: FlyingSettings, side_log_odds: Vector | None = None) -> Vector:
+        """Return the probability of belonging to the high side.
+
+        ``side_log_odds`` replaces the shipped log-odds that a neighbour at each of `OFFSETS` gives for its side.
+        """
+        given = load_fitted("flying_pixels").arrays["side_log_odds"] if side_log_odds is None else side_log_odds
+        odds = (self.on_high @ given - self.on_low @ given) / self.roughness(settings)
+        return expit(odds + settings.own_depth_weight * (self.position - 0.5))
 
     def snap(self, depth: DepthMap, settings: FlyingSettings) -> tuple[DepthMap, NDArray[np.bool_], Floats]:
         """Move candidates to the side that their neighbours indicate, or to the mean; return which, and variances."""
-        p, sure = self.high_probability, settings.snap_probability
+        p, sure = self.high_probability(settings), settings.snap_probability
         target = np.select([p > sure, p < 1 - sure], [1.0, 0.0], p)
         wrong = p * np.square(1 - target) + (1 - p) * np.square(target)
         step = self.high - self.low
@@ -84,23 +98,26 @@ class FlyingPixels:
     @classmethod
     def fit(cls, sample: Tile, step: float, settings: Settings) -> FlyingPixels | None:
         """Test a sample for mixtures; None where it shows none."""
-        chosen = settings.flying or FlyingSettings()
-        depth, usual = sample.depth, median_step(sample.depth)
-        found = cls(
-            max(chosen.min_step, chosen.min_step_ratio * usual, chosen.min_step_ratio * step),
-            max(chosen.similar, chosen.similar_ratio * usual, chosen.similar_levels * step),
-            chosen,
-        )
+        depth, found = sample.depth, cls.scaled_to(sample.depth, step, settings.flying or FlyingSettings())
         sides = found._surfaces_only(depth)
         candidates = found._candidates(depth, sides)
         if not found._is_present(depth, sides, candidates):
             return None
         return replace(found, missed=found._estimate_missed(depth, candidates))
 
+    @classmethod
+    def scaled_to(cls, depth: DepthMap, step: float, settings: FlyingSettings) -> FlyingPixels:
+        """Choose the least step and the similarity for a map whose values are multiples of ``step``."""
+        usual = median_step(depth)
+        return cls(
+            max(settings.min_step, settings.min_step_ratio * usual, settings.min_step_ratio * step),
+            max(settings.similar, settings.similar_ratio * usual, settings.similar_levels * step),
+            settings,
+        )
+
     def remove(self, tile: Tile) -> Removal:
         """Snap the mixtures of a tile to a side; pixels next to steps gain the variance of missed mixtures."""
-        candidates = self._candidates(tile.depth, self._surfaces_only(tile.depth))
-        depth, found, extra = candidates.snap(tile.depth, self.settings)
+        depth, found, extra = self.candidates(tile.depth).snap(tile.depth, self.settings)
         variance = None if tile.variance is None else np.maximum(tile.variance, extra).astype(np.float32)
         lowest, highest = local_range(depth, 1)
         at_step = np.isfinite(depth) & ~found & (highest - lowest > self.step)
@@ -118,7 +135,7 @@ class FlyingPixels:
         low, step = lowest.ravel()[mixing], (highest - lowest).ravel()[mixing]
         mixed = snapped.copy()
         mixed.ravel()[mixing] = low + position * step
-        again = self._candidates(mixed, self._surfaces_only(mixed)).snap(mixed, self.settings)[1]
+        again = self.candidates(mixed).snap(mixed, self.settings)[1]
         kept = ~again.ravel()
         error = np.square(position - (snapped.ravel()[mixing] - low) / step)[kept[mixing]].sum()
         ratio = found.sum() / max((~kept[mixing]).sum(), 1)
@@ -167,8 +184,11 @@ class FlyingPixels:
             count[there] += similar
         return np.where(count >= self.settings.min_similar_neighbours, depth, np.nan)
 
-    def _candidates(self, depth: DepthMap, sides: DepthMap) -> Candidates:
+    def candidates(self, depth: DepthMap) -> Candidates:
         """Find the pixels without similar neighbours that lie between two sides."""
+        return self._candidates(depth, self._surfaces_only(depth))
+
+    def _candidates(self, depth: DepthMap, sides: DepthMap) -> Candidates:
         chosen = self.settings
         lowest, highest = local_range(sides, 2)
         rows, columns = np.nonzero(np.isfinite(depth) & np.isnan(sides) & (highest - lowest > self.step))
@@ -186,11 +206,8 @@ class FlyingPixels:
         flat = (near <= lowest + thin) | (near >= highest - thin) | ~(up | down)
         large = (up.sum(axis=1) >= chosen.min_face_px) & (down.sum(axis=1) >= chosen.min_face_px)
         position = (depth[rows, columns] - low) / (high - low)
-        side_odds = load_fitted("flying_pixels").arrays["side_log_odds"]
-        roughness = 1 + chosen.roughness_damping * np.sqrt(side_variance) / (high - low)
-        odds = (up @ side_odds - down @ side_odds) / roughness + chosen.own_depth_weight * (position - 0.5)
         index = rows * depth.shape[1] + columns
-        return Candidates(index, low, high, side_variance, flat.all(axis=1) & large, position, expit(odds))
+        return Candidates(index, low, high, side_variance, flat.all(axis=1) & large, position, down, up)
 
 
 def _weighted_mean(near: DepthMap, side: NDArray[np.bool_]) -> Vector:

@@ -125,6 +125,33 @@ def _shrink_small(step: Floats, floor: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class HeldOutFills:
+    """Parts of a corrected map whose held-out pixels were filled; arrays are (parts, height, width)."""
+
+    fills: Fills
+    truth: Floats
+    """Values of the corrected map."""
+    held_out: NDArray[np.bool_]
+
+    def blend(self, settings: InpaintingSettings) -> tuple[BlendWeights, Floats]:
+        """Fit the weights of the fills to the held-out pixels; return them and the filled parts."""
+        weights = BlendWeights.fit(self.fills, self.truth, self.held_out, settings)
+        return weights, self.fills.blend(weights)
+
+
+def fill_held_out(
+    value: Floats, simulation: Simulation, coder: PatchCoder, settings: Settings, threads: int
+) -> HeldOutFills:
+    """Hold out valid pixels of parts of a corrected map, and fill them."""
+    truth = simulation.sample(value)
+    held_out = simulation.held_out & np.isfinite(truth)
+    shown = np.where(held_out, np.nan, truth)
+    parts = in_order(lambda part: fill_holes(part, coder, settings, 1), shown, threads)
+    fills = Fills(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
+    return HeldOutFills(fills, truth, held_out)
+
+
+@dataclass(frozen=True, eq=False)
 class InpaintingCalibration:
     """How the holes of a map are filled, and how far that errs, from held-out pixels."""
 
@@ -136,19 +163,14 @@ class InpaintingCalibration:
     def fit(
         cls, value: Floats, simulation: Simulation, coder: PatchCoder, settings: Settings, threads: int
     ) -> InpaintingCalibration:
-        """Hold out valid pixels of parts of a corrected map, and fill them."""
-        truth = simulation.sample(value)
-        held_out = simulation.held_out & np.isfinite(truth)
-        shown = np.where(held_out, np.nan, truth)
-        parts = in_order(lambda part: fill_holes(part, coder, settings, 1), shown, threads)
-        fills = Fills(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
-        weights = BlendWeights.fit(fills, truth, held_out, settings.inpainting)
+        """Fit the calibration to held-out pixels of a corrected map."""
+        known = fill_held_out(value, simulation, coder, settings, threads)
+        weights, filled = known.blend(settings.inpainting)
         holes, chosen = np.isnan(value), settings.variance_filled
         if holes_are_clustered(holes, holes_containing_patch(holes, coder.dictionary.patch_shape), chosen):
             return cls(weights, partial(clustered_variance, settings=chosen))
-        filled = fills.blend(weights)
-        squared = np.square(filled - truth)
-        return cls(weights, ScatteredVariance.fit(filled, fills.missing, held_out, squared, chosen))
+        squared = np.square(filled - known.truth)
+        return cls(weights, ScatteredVariance.fit(filled, known.fills.missing, known.held_out, squared, chosen))
 
 
 def fill_large_holes(result: Restoration, settings: Settings) -> None:

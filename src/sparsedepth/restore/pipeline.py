@@ -41,7 +41,7 @@ from sparsedepth.restore.noise_model import (
 from sparsedepth.restore.outliers import OutlierClassifier, OutlierModel, Posterior, shipped_classifier
 from sparsedepth.restore.scores import PixelScores, quantization_step, rescore_suspects, score_pixels
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import RestoreTile, Tile, classify_origin, holes_containing_patch
+from sparsedepth.restore.tiling import Tile, classify_origin, holes_containing_patch
 from sparsedepth.restore.variance_measured import MapNoise, MeasuredCoefficients, MeasuredVariance, ambiguity
 from sparsedepth.vocabulary import Floats
 
@@ -69,7 +69,7 @@ def patch_coder(dictionary: Dictionary | None, quality: str, settings: Settings)
 
 def fit(
     sample: Tile, coder: PatchCoder, settings: Settings, *, correct: bool, fill: bool, second_pass: bool, threads: int
-) -> RestoreTile:
+) -> FittedRestorer:
     """Fit the method on a sample of a map; the result restores any tile of it."""
     artefacts, removal = find_artefacts(sample, settings) if correct else ((), Removal.nothing(sample))
     survey = Survey.of(removal.tile, coder, settings, threads)

@@ -56,22 +56,39 @@ def features_of_filled(
     return np.stack([np.ones(len(distance)), distance, *above, fraction], axis=1)
 
 
-def clustered_variance(filled: Floats, missing: NDArray[np.bool_], settings: FilledVarianceSettings) -> Floats:
-    """Predict the squared error of missing pixels whose holes are clustered; 0 at valid ones."""
+def shipped_law(holes: str) -> Vector:
+    """Return the shipped coefficients of `features_of_filled` for "scattered" or for "clustered" holes."""
+    return load_fitted("variance_filled").arrays[holes]
+
+
+def clustered_variance(
+    filled: Floats, missing: NDArray[np.bool_], settings: FilledVarianceSettings, law: Vector | None = None
+) -> Floats:
+    """Predict the squared error of missing pixels whose holes are clustered; 0 at valid ones.
+
+    ``law`` replaces the shipped coefficients.
+    """
     features = features_of_filled(filled, missing, settings.variance_floor, settings, scattered=False)
-    return _placed(features @ load_fitted("variance_filled").arrays["clustered"], missing, settings)
+    return _placed(features @ (shipped_law("clustered") if law is None else law), missing, settings)
 
 
 def extrapolate_variance(
-    filled: Floats, missing: NDArray[np.bool_], known: Floats, settings: FilledVarianceSettings
+    filled: Floats,
+    missing: NDArray[np.bool_],
+    known: Floats,
+    settings: FilledVarianceSettings,
+    law: Vector | None = None,
 ) -> Floats:
-    """Extrapolate the variance into a large hole from the filled pixels around it, where it is positive."""
-    has = known[missing] > 0
+    """Extrapolate the variance into a large hole from the filled pixels around it, where it is positive.
+
+    ``law`` replaces the shipped coefficients for clustered holes.
+    """
+    law, has = shipped_law("clustered") if law is None else law, known[missing] > 0
     if not has.any():
-        return clustered_variance(filled, missing, settings)
+        return clustered_variance(filled, missing, settings, law)
     given = known[missing][has]
     features = features_of_filled(filled, missing, float(given.mean()), settings, scattered=False)
-    law, theirs = load_fitted("variance_filled").arrays["clustered"], features[has]
+    theirs = features[has]
     prior = np.diag([0.0, *np.full(len(law) - 1, settings.prior_weight)])
     own = law + np.linalg.solve(theirs.T @ theirs + prior, theirs.T @ (np.log(given) - theirs @ law))
     return _placed(features @ own, missing, settings)
@@ -90,6 +107,7 @@ class ScatteredVariance:
     line_variance: Vector
     max_variance: float
     settings: FilledVarianceSettings
+    law: Vector
 
     @classmethod
     def fit(
@@ -99,28 +117,38 @@ class ScatteredVariance:
         held_out: NDArray[np.bool_],
         squared: Floats,
         settings: FilledVarianceSettings,
+        law: Vector | None = None,
     ) -> ScatteredVariance:
-        """Fit the squared errors of held-out pixels of filled maps, (parts, height, width)."""
-        usual = float((squared[held_out].sum() + settings.prior_error) / (held_out.sum() + 1))
+        """Fit the squared errors of held-out pixels of filled maps, (parts, height, width).
+
+        ``law`` replaces the shipped coefficients.
+        """
+        law = shipped_law("scattered") if law is None else law
+        usual = mean_held_out_error(squared[held_out], settings)
         rows = [
             features_of_filled(part, holes, usual, settings, scattered=True)
             for part, holes in zip(filled, missing, strict=True)
         ]
-        log_error = np.concatenate(rows)[held_out[missing]] @ load_fitted("variance_filled").arrays["scattered"]
+        log_error = np.concatenate(rows)[held_out[missing]] @ law
         centre = float(log_error.mean()) if len(log_error) else 0.0
         line, line_variance = _fit_line(
             log_error - centre, squared[held_out] / usual, np.array([centre, 1.0]), settings
         )
         worst = float(squared[held_out].max()) if held_out.any() else settings.max_variance
         most = min(max(settings.max_over_worst * worst, usual), settings.max_variance)
-        return cls(usual, centre, line, line_variance, most, settings)
+        return cls(usual, centre, line, line_variance, most, settings, law)
 
     def __call__(self, filled: Floats, missing: NDArray[np.bool_]) -> Floats:
         features = features_of_filled(filled, missing, self.usual, self.settings, scattered=True)
-        away = features @ load_fitted("variance_filled").arrays["scattered"] - self.centre
+        away = features @ self.law - self.centre
         uncertain = self.line_variance[0] + self.line_variance[1] * np.square(away)
         log_error = np.log(self.usual) + self.line[0] + self.line[1] * away + uncertain / 2
         return _placed(log_error, missing, self.settings, self.max_variance)
+
+
+def mean_held_out_error(squared: Vector, settings: FilledVarianceSettings) -> float:
+    """Return the mean squared error of held-out pixels and of one more pixel: the unit of the scattered law."""
+    return float((squared.sum() + settings.prior_error) / (len(squared) + 1))
 
 
 def _fit_line(away: Vector, squared: Vector, prior: Vector, settings: FilledVarianceSettings) -> tuple[Vector, Vector]:
