@@ -16,7 +16,7 @@ from sparsedepth.cli.places import file_for
 from sparsedepth.cli.reading import Reading
 from sparsedepth.cli.terminal import warn
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.files import mapped, read_array, read_photo
+from sparsedepth.files import memmap, read_array, read_photo
 from sparsedepth.files.profiles import profile_named
 from sparsedepth.vocabulary import InputError, Restoration
 
@@ -49,9 +49,9 @@ class RestoringTask:
     output_scale: float | None
     sensor_variance: str | None
     guide: str | None = None
-    mapped_pixels: int = mapped.HUGE
+    mapped_pixels: int = memmap.MIN_PIXELS
     """Pixels above which a map stays in its file."""
-    release_seconds: float = mapped.PAUSE
+    release_seconds: float = memmap.RELEASE_SECONDS
     """Time between two releases of mapped memory."""
 
     def __post_init__(self) -> None:

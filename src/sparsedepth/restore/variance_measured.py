@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
 from sparsedepth.fitted import load_fitted
@@ -46,7 +47,7 @@ class IsotonicCurve:
         usual = target.mean() if len(target) else 0.0
         logs = np.histogram(predictor, edges, weights=_log(predictor, np.finfo(np.float64).tiny))[0]
         centres = np.maximum.accumulate(logs / np.maximum(count, 1))
-        return cls(centres, rising((total + usual) / (count + 1), count))
+        return cls(centres, isotonic_regression((total + usual) / (count + 1), weights=count + 1).x)
 
     def __call__(self, predictor: Floats) -> Floats:
         return np.interp(_log(predictor, np.finfo(np.float64).tiny), self.log_at, self.level)
@@ -56,19 +57,6 @@ def _bin_edges(predictor: Vector, settings: VarianceSettings) -> Vector:
     bins = int(np.clip(len(predictor) // settings.min_per_bin, 1, settings.max_bins))
     inner = np.unique(np.quantile(predictor, np.linspace(0, 1, bins + 1)[1:-1])) if bins > 1 else np.empty(0)
     return np.concatenate([[-np.inf], inner, [np.inf]])
-
-
-def rising(values: Vector, mass: Vector) -> Vector:
-    """The nearest rising sequence, by pooling neighbours that fall."""
-    pools: list[list[float]] = []
-    for value, weight in zip(values, mass, strict=True):
-        pools.append([float(value), float(weight), 1])
-        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
-            value, weight, count = pools.pop()
-            before = pools[-1]
-            total = max(before[1] + weight, 1e-12)
-            pools[-1] = [(before[0] * before[1] + value * weight) / total, total, before[2] + count]
-    return np.concatenate([np.full(int(count), value) for value, _, count in pools])
 
 
 @dataclass(frozen=True, eq=False)
