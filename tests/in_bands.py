@@ -7,7 +7,7 @@ from dataclasses import replace
 from sparsedepth import Dictionary, Restoration
 from sparsedepth.parallel import one_blas_thread
 from sparsedepth.restore import METHODS, Settings
-from sparsedepth.restore.tiling import TiledMap
+from sparsedepth.tiling import TiledMap
 from sparsedepth.vocabulary import DepthMap
 
 

@@ -17,8 +17,8 @@ from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore.artefacts import Components, OutlierClusters, StuckPixels, small_components
 from sparsedepth.restore.scores import quantization_step
-from sparsedepth.restore.settings import ClusterSettings, Settings, TilingSettings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.restore.settings import ClusterSettings, Settings
+from sparsedepth.tiling import Tile, TilingSettings
 from sparsedepth.vocabulary import DepthMap
 
 MIN_STEP = 0.15

@@ -11,7 +11,7 @@ from sparsedepth.data.synthetic import range_deviation, with_range_noise
 from sparsedepth.restore.dense import NoiseLevel, Smoother, estimate_sigma, has_dense_noise
 from sparsedepth.restore.pipeline import patch_coder
 from sparsedepth.restore.settings import DenseSettings, Settings, VarianceSettings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 
 CHOSEN = DenseSettings()
 

@@ -28,8 +28,8 @@ from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore.flying import FlyingPixels
 from sparsedepth.restore.pipeline import find_artefacts
 from sparsedepth.restore.scores import quantization_step
-from sparsedepth.restore.settings import FlyingSettings, Settings, TilingSettings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.restore.settings import FlyingSettings, Settings
+from sparsedepth.tiling import Tile, TilingSettings
 
 FLYING = FlyingPixels(step=0.25, similar=0.05, settings=FlyingSettings())
 

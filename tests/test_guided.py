@@ -10,8 +10,8 @@ from sparsedepth import denoise, inpaint
 from sparsedepth.data import synthetic
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.metrics import rmse
-from sparsedepth.restore.inpainting import as_guide, colour_affinity, membrane
-from sparsedepth.restore.settings import GuideSettings
+from sparsedepth.restore.inpainting import as_guide
+from sparsedepth.surfaces import MembraneSettings, colour_affinity, membrane
 from sparsedepth.vocabulary import InputError, Origin
 
 PART = (slice(120, 184), slice(250, 314))
@@ -56,8 +56,8 @@ def test_a_membrane_is_the_mean_of_its_neighbours_weighted_by_affinity(scene):
     """A slow, readable solution of the same equations."""
     depth, picture = (part[:9, :9] for part in scene)
     holed = np.where(np.random.default_rng(0).random(depth.shape) < 0.5, np.nan, depth).astype(np.float64)
-    affinity = colour_affinity(as_guide(picture, depth.shape), GuideSettings())
-    found = membrane(holed, affinity, np.full(depth.shape, np.nan), GuideSettings())
+    affinity = colour_affinity(as_guide(picture, depth.shape), MembraneSettings())
+    found = membrane(holed, affinity, np.full(depth.shape, np.nan), MembraneSettings())
     table = affinity.toarray()
     np.testing.assert_allclose(table, table.T)
     mean = (table @ found.ravel() / table.sum(axis=1)).reshape(depth.shape)

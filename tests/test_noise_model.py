@@ -13,7 +13,7 @@ from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import noise_model, pipeline
 from sparsedepth.restore.noise_model import ImpulseNoise, Simulation, simulate
 from sparsedepth.restore.settings import NoiseModelSettings, Settings, SimulationSettings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap
 
 

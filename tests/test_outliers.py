@@ -18,7 +18,7 @@ from sparsedepth.restore.outliers import OutlierModel, Posterior, shipped_classi
 from sparsedepth.restore.pipeline import patch_coder
 from sparsedepth.restore.scores import PixelScores, score_pixels
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats
 
 NOISE = ImpulseNoise(fraction=0.05, amplitude=1.0, score_threshold=9.0)

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.ndimage import median_filter
 
+from sparsedepth.neighbourhood import rescore_suspects, score_pixels
 from sparsedepth.restore.pipeline import patch_coder
-from sparsedepth.restore.scores import local_median, rescore_suspects, score_pixels
 from sparsedepth.restore.settings import ScoreSettings, Settings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 
 
 @pytest.mark.parametrize("shape", [(2, 13, 20), (30, 17), (1, 9), (2, 2)])
@@ -18,7 +18,7 @@ def test_the_local_median_is_that_of_a_grid_of_sixteen(shape):
     sizes = np.random.default_rng(4).random(shape).astype(np.float32)
     grid = np.outer([1, 0] * 3 + [1], [1, 0] * 3 + [1])
     expected = median_filter(sizes, footprint=grid, mode="reflect", axes=(-2, -1))
-    assert_array_equal(local_median(sizes), expected)
+    assert_array_equal(grid_median(sizes), expected)
 
 
 def test_only_suspects_are_scored_again():

@@ -6,8 +6,7 @@ import tracemalloc
 
 import numpy as np
 
-from sparsedepth.restore.settings import TilingSettings
-from sparsedepth.restore.tiling import TiledMap
+from sparsedepth.tiling import TiledMap, TilingSettings
 
 
 def test_the_centre_and_scale_of_a_map_need_little_memory():

@@ -26,17 +26,11 @@ from sparsedepth.restore.variance_measured import (
     ambiguity,
     expected_error,
     pool_most_certain,
-    rising,
 )
 from sparsedepth.vocabulary import Floats, Vector
 
 NOISE = ImpulseNoise(fraction=0.1, amplitude=1.0, score_threshold=9.0)
 MEASURED, FILLED = VarianceSettings(), FilledVarianceSettings()
-
-
-def test_rising_is_the_nearest_rising_sequence():
-    assert_allclose(rising(np.array([1.0, 3.0, 2.0, 5.0]), np.array([1.0, 1.0, 3.0, 1.0])), [1, 2.25, 2.25, 5])
-    assert_allclose(rising(np.array([3.0, 2.0, 1.0]), np.ones(3)), 2)
 
 
 def test_an_isotonic_curve_follows_the_mean_of_its_target():

@@ -26,7 +26,7 @@ from sparsedepth.fitted import load_fitted, save_fitted
 from sparsedepth.restore.flying import SQUARED_DISTANCE, Candidates, FlyingPixels
 from sparsedepth.restore.scores import quantization_step
 from sparsedepth.restore.settings import FlyingSettings, ScoreSettings
-from sparsedepth.restore.tiling import centre_and_scale
+from sparsedepth.tiling import centre_and_scale
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 WHAT = "log-odds that a neighbour at each of 24 offsets gives for its side of a step"

@@ -46,7 +46,7 @@ from sparsedepth.restore.outliers import OutlierClassifier, OutlierModel
 from sparsedepth.restore.pipeline import Corrector, Survey, patch_coder
 from sparsedepth.restore.scores import PixelScores
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import TiledMap
+from sparsedepth.tiling import TiledMap
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 WHAT = "weights of the outlier classifier: features to log-odds, two hidden layers"

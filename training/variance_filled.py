@@ -38,7 +38,6 @@ from sparsedepth.parallel import one_blas_thread
 from sparsedepth.restore import pipeline
 from sparsedepth.restore.inpainting import fill_held_out, fill_large_holes
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import TiledMap, holes_containing_patch
 from sparsedepth.restore.variance_filled import (
     ScatteredVariance,
     clustered_variance,
@@ -46,6 +45,7 @@ from sparsedepth.restore.variance_filled import (
     holes_are_clustered,
     mean_held_out_error,
 )
+from sparsedepth.tiling import TiledMap, holes_containing_patch
 from sparsedepth.vocabulary import DepthMap, Floats, Restoration, Vector
 
 WHAT = "coefficients of the variance of filled pixels: scattered and clustered holes"

@@ -45,7 +45,6 @@ from sparsedepth.parallel import one_blas_thread
 from sparsedepth.restore.outliers import OutlierClassifier, shipped_classifier
 from sparsedepth.restore.pipeline import Corrector, Survey, patch_coder
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import TiledMap
 from sparsedepth.restore.variance_measured import (
     LOG_RANGE_KNOTS,
     LocalRange,
@@ -59,6 +58,7 @@ from sparsedepth.restore.variance_measured import (
     missed_outlier_error,
     pool_most_certain,
 )
+from sparsedepth.tiling import TiledMap
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 WHAT = "coefficients of the variance of measured and corrected pixels"

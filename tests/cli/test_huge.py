@@ -18,7 +18,8 @@ from sparsedepth import Restorer
 from sparsedepth.cli.reading import Reading
 from sparsedepth.cli.tasks import RestoringTask
 from sparsedepth.files import memmap, read, read_array
-from sparsedepth.restore.settings import Settings, TilingSettings
+from sparsedepth.restore.settings import Settings
+from sparsedepth.tiling import TilingSettings
 
 SMALL = 4000
 """Pixels above which maps are mapped and restored in tiles here."""

@@ -14,7 +14,7 @@ from in_bands import denoise_in_bands
 from sparsedepth import Dictionary, InputError, Origin, Restoration, Restorer, believe, denoise, inpaint
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import METHODS, Settings
-from sparsedepth.restore.settings import TilingSettings
+from sparsedepth.tiling import TilingSettings
 
 pytestmark = pytest.mark.parametrize("method", METHODS)
 QUICK = {"quality": "fast", "threads": 1}

@@ -19,8 +19,8 @@ from sparsedepth.process_pool import Message
 from sparsedepth.restore import paper, pipeline
 from sparsedepth.restore.inpainting import as_guide, fill_large_holes, guided_inpaint
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import TiledMap
 from sparsedepth.restorer_pool import RestorerPool
+from sparsedepth.tiling import TiledMap
 from sparsedepth.vocabulary import Belief, DepthImage, DepthMap, InputError, Restoration
 
 __all__ = ["METHODS", "METHOD_VERSION", "Restorer", "Settings", "believe", "denoise", "inpaint"]

@@ -15,7 +15,7 @@ from scipy.ndimage import binary_dilation, label, minimum_filter
 from sparsedepth.neighbourhood import connected_components, gather, square_offsets
 from sparsedepth.restore.scores import median_step, quantization_step
 from sparsedepth.restore.settings import ClusterSettings, Settings, StuckSettings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 

@@ -26,7 +26,7 @@ from sparsedepth.neighbourhood import gather, local_range, square_offsets
 from sparsedepth.restore.artefacts import Removal
 from sparsedepth.restore.scores import median_step
 from sparsedepth.restore.settings import FlyingSettings, Settings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 OFFSETS = square_offsets(2)

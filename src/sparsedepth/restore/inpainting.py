@@ -18,16 +18,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, find_objects, label
-from scipy.sparse import csr_matrix, diags
-from scipy.sparse.linalg import cg
+from scipy.ndimage import binary_dilation, find_objects, label, maximum_filter, minimum_filter
 
 from sparsedepth.coding.aggregate import PatchCoder, Window, average_patches
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.parallel import in_order
 from sparsedepth.restore.noise_model import Simulation
 from sparsedepth.restore.settings import GuideSettings, InpaintingSettings, Settings, VarianceSettings
-from sparsedepth.restore.tiling import centre_and_scale, holes_containing_patch
 from sparsedepth.restore.variance_filled import (
     ScatteredVariance,
     clustered_variance,
@@ -35,11 +32,9 @@ from sparsedepth.restore.variance_filled import (
     holes_are_clustered,
 )
 from sparsedepth.restore.variance_measured import IsotonicCurve
-from sparsedepth.surfaces import interpolate
+from sparsedepth.surfaces import colour_affinity, interpolate, membrane
+from sparsedepth.tiling import centre_and_scale
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration, Vector
-
-STRAIGHT_AND_DIAGONAL = ((0, 1, False), (1, 0, False), (1, 1, True), (1, -1, True))
-"""Rows and columns to the following neighbours of a pixel, and whether they lie across."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +168,13 @@ class InpaintingCalibration:
         return cls(weights, ScatteredVariance.fit(filled, known.fills.missing, known.held_out, squared, chosen))
 
 
+def holes_containing_patch(missing: NDArray[np.bool_], patch_shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Mark the missing pixels of holes that contain a whole patch."""
+    empty = minimum_filter(missing, size=patch_shape, mode="constant", cval=0)
+    mirrored: Any = [0 if side % 2 else -1 for side in patch_shape]
+    return np.asarray(maximum_filter(empty, size=patch_shape, mode="constant", cval=0, origin=mirrored), bool)
+
+
 def fill_large_holes(result: Restoration, settings: Settings) -> None:
     """Fill every refused pixel of a restored map by the robust plate, in place; the variance grows inwards."""
     refused = np.asarray(result.origin == Origin.REFUSED)
@@ -226,13 +228,13 @@ def guided_inpaint(
     valid = ~holes & ~refused
     if not holes.any() or not valid.any():
         return
-    affinity, many = colour_affinity(guide, settings), bool(holes.mean() > settings.many_holes_fraction)
+    affinity, many = colour_affinity(guide, settings.membrane), bool(holes.mean() > settings.many_holes_fraction)
     held_out = valid & _hold_out(holes, many, settings)
     shown = np.where(valid & ~held_out, result.depth, np.nan)
     plain = fill_plain(shown)
     held_out &= plain.origin == Origin.FILLED
-    theirs = membrane(shown, affinity, plain.depth, settings)
-    ours = membrane(np.where(valid, result.depth, np.nan), affinity, result.depth, settings)
+    theirs = membrane(shown, affinity, plain.depth, settings.membrane)
+    ours = membrane(np.where(valid, result.depth, np.nan), affinity, result.depth, settings.membrane)
     step, wanted = (theirs - plain.depth)[held_out], (result.depth - plain.depth)[held_out]
     weight = blend_weight(step, wanted) if many else 1.0
     variance = _disagreement(ours, result)
@@ -255,43 +257,3 @@ def _hold_out(holes: NDArray[np.bool_], many: bool, settings: GuideSettings) -> 
         return np.random.default_rng(0).random(holes.shape) < settings.held_out_fraction
     ring = np.asarray(binary_dilation(holes, np.ones((3, 3)), iterations=settings.held_out_ring_px), bool)
     return ring | holes[::-1, ::-1]
-
-
-def colour_affinity(guide: Floats, settings: GuideSettings) -> csr_matrix:
-    """Return the weight of each pixel's neighbours by their colours: a symmetric matrix, one row a pixel."""
-    height, width = guide.shape[:2]
-    index = np.arange(height * width).reshape(height, width)
-    ends, weights = [], []
-    for down, right, diagonal in STRAIGHT_AND_DIAGONAL:
-        first = (slice(0, height - down), slice(max(-right, 0), width - max(right, 0)))
-        second = (slice(down, height), slice(max(right, 0), width - max(-right, 0)))
-        difference = np.sqrt(np.square(guide[first] - guide[second]).sum(axis=2))
-        ends.append((index[first].ravel(), index[second].ravel()))
-        factor = settings.diagonal_weight if diagonal else 1.0
-        weights.append((factor * (np.exp(-difference / settings.colour_scale) + settings.min_affinity)).ravel())
-    one, other = (np.concatenate(part) for part in zip(*ends, strict=True))
-    weight = np.concatenate(weights)
-    both = (np.concatenate([weight, weight]), (np.concatenate([one, other]), np.concatenate([other, one])))
-    return csr_matrix(both, shape=(index.size, index.size))
-
-
-def membrane(depth: DepthMap, affinity: csr_matrix, start: DepthMap, settings: GuideSettings) -> Floats:
-    """Minimise the weighted squared differences of neighbours; valid pixels keep their values.
-
-    Where the start is missing too, it begins at the mean.
-    """
-    flat = np.asarray(depth, np.float64).ravel()
-    missing, valid = np.flatnonzero(np.isnan(flat)), np.flatnonzero(~np.isnan(flat))
-    if not len(missing) or not len(valid):
-        return np.asarray(depth, np.float64).copy()
-    level = float(flat[valid].mean())
-    rows = affinity[missing]
-    degree = np.asarray(rows.sum(axis=1)).ravel()
-    inner = diags(degree) - rows[:, missing]
-    first = np.nan_to_num(np.asarray(start, np.float64).ravel()[missing] - level)
-    target = rows[:, valid] @ (flat[valid] - level)
-    limits = {"rtol": settings.cg_tolerance, "maxiter": settings.cg_iterations}
-    found, _ = cg(inner, target, x0=first, M=diags(1 / degree), **limits)
-    filled = flat.copy()
-    filled[missing] = found + level
-    return filled.reshape(depth.shape)

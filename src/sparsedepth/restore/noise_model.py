@@ -23,7 +23,7 @@ from scipy.special import ndtr
 
 from sparsedepth.restore.scores import PixelScores
 from sparsedepth.restore.settings import NoiseModelSettings, SimulationSettings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 AMPLITUDES = np.geomspace(0.25, 4, 17)

@@ -21,7 +21,7 @@ from sparsedepth.neighbourhood import BoxCounts, Neighbours, box_mean, square_of
 from sparsedepth.restore.noise_model import ImpulseNoise
 from sparsedepth.restore.scores import PixelScores, difference_floor
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 NEIGHBOUR_RANKS = {1: (0, 1, 3), 2: (0, 1, 2, 4, 7), 3: (0, 3, 10)}

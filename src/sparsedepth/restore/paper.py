@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.aggregate import NoiseAverage, PatchCoder, average_patches_and_noise
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.restore.inpainting import holes_containing_patch
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import RestoreTile, Tile, classify_origin, holes_containing_patch
+from sparsedepth.tiling import RestoreTile, Tile, classify_origin
 from sparsedepth.vocabulary import Floats, Origin
 
 

@@ -30,7 +30,7 @@ from sparsedepth.parallel import Once
 from sparsedepth.restore import dense
 from sparsedepth.restore.artefacts import Artefact, OutlierClusters, Removal, StuckPixels
 from sparsedepth.restore.flying import FlyingPixels
-from sparsedepth.restore.inpainting import InpaintingCalibration, fill_holes
+from sparsedepth.restore.inpainting import InpaintingCalibration, fill_holes, holes_containing_patch
 from sparsedepth.restore.noise_model import (
     SIMULATED_AMPLITUDES,
     ImpulseNoise,
@@ -41,8 +41,8 @@ from sparsedepth.restore.noise_model import (
 from sparsedepth.restore.outliers import OutlierClassifier, OutlierModel, Posterior, shipped_classifier
 from sparsedepth.restore.scores import PixelScores, quantization_step, rescore_suspects, score_pixels
 from sparsedepth.restore.settings import Settings
-from sparsedepth.restore.tiling import Tile, classify_origin, holes_containing_patch
 from sparsedepth.restore.variance_measured import MapNoise, MeasuredCoefficients, MeasuredVariance, ambiguity
+from sparsedepth.tiling import Tile, classify_origin
 from sparsedepth.vocabulary import Floats
 
 ARTEFACTS: dict[str, type[Artefact]] = {"stuck": StuckPixels, "clusters": OutlierClusters, "flying": FlyingPixels}

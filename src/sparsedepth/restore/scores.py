@@ -7,22 +7,19 @@ time after their values have been corrected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.coding.aggregate import PatchCoder, average_patches
-from sparsedepth.neighbourhood import box_mean
+from sparsedepth.neighbourhood import box_mean, grid_median
 from sparsedepth.restore.settings import ScoreSettings
-from sparsedepth.restore.tiling import Tile
+from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats
 
 NEIGHBOUR_RADIUS_PX = 2
 """Radius of the window in which neighbours of similar depth are searched."""
-RESIDUAL_OFFSETS_PX = (-3, -1, 1, 3)
-"""Rows and columns around a pixel whose residuals give its local residual: a grid of sixteen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +51,7 @@ def score_pixels(tile: Tile, coder: PatchCoder, step: float, settings: ScoreSett
     """Code a tile, or a stack of maps, whose values are multiples of ``step``, and score its pixels."""
     average = average_patches(tile.depth, coder, tile.variance, window=tile.window, threads=threads)
     residual = np.nan_to_num(tile.depth - average.mean)
-    local_residual = local_median(np.abs(residual).astype(np.float32))
+    local_residual = grid_median(np.abs(residual).astype(np.float32))
     score = _score(tile, step, residual, average.variance, settings)
     valid_fraction = box_mean(tile.valid.astype(np.float32), 3, mode="constant")
     near_border = valid_fraction < settings.border_valid_fraction
@@ -136,36 +133,3 @@ def median_step(depth: DepthMap) -> float:
     steps = np.abs(np.concatenate([np.diff(depth, axis=axis).ravel() for axis in (0, 1)]))
     steps = steps[np.isfinite(steps)]
     return float(np.median(steps)) if len(steps) else 0.0
-
-
-def local_median(values: Floats) -> Floats:
-    """Compute the higher median of the sixteen `RESIDUAL_OFFSETS_PX` of each pixel; maps are mirrored at borders.
-
-    A sorting network over whole maps: six times as fast as a filter that sorts at each pixel.
-    """
-    reach = max(RESIDUAL_OFFSETS_PX)
-    rows, columns = values.shape[-2:]
-    padded = np.pad(values, [(0, 0)] * (values.ndim - 2) + [(reach, reach)] * 2, mode="symmetric")
-    along = [padded[..., reach + at : reach + at + rows, :] for at in RESIDUAL_OFFSETS_PX]
-    four = _sort_by(along, _batcher_network(4, 1))
-    sixteen = [each[..., reach + at : reach + at + columns] for at in RESIDUAL_OFFSETS_PX for each in four]
-    return _sort_by(sixteen, _batcher_network(16, 4))[8]
-
-
-def _sort_by(maps: list[Floats], exchanges: Iterable[tuple[int, int]]) -> list[Floats]:
-    for low, high in exchanges:
-        maps[low], maps[high] = np.minimum(maps[low], maps[high]), np.maximum(maps[low], maps[high])
-    return maps
-
-
-def _batcher_network(n: int, sorted_run: int) -> Iterator[tuple[int, int]]:
-    """Yield Batcher's odd-even merge exchanges for n numbers whose runs are sorted; both are powers of two."""
-    run = sorted_run
-    while run < n:
-        gap = run
-        while gap:
-            for low in range(gap % run, n - gap):
-                if (low - gap % run) // gap % 2 == 0 and low // (2 * run) == (low + gap) // (2 * run):
-                    yield low, low + gap
-            gap //= 2
-        run *= 2

@@ -15,20 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparsedepth.surfaces import SurfaceSettings
+from sparsedepth.surfaces import MembraneSettings, SurfaceSettings
+from sparsedepth.tiling import TilingSettings
 from sparsedepth.vocabulary import InputError
-
-
-@dataclass(frozen=True)
-class TilingSettings:
-    """How large maps are cut into tiles; a matter of memory, chosen for 2 GB."""
-
-    max_untiled_pixels: int = 2**21  #: A map with more pixels is restored in tiles.
-    statistics_pixels: int = 2**21  #: Pixels for the median and the standard deviation of a map; more are thinned out.
-    tile_px: int = 768  #: Side of a tile, without its margin.
-    margin_patches: int = 3  #: Margin of a tile, in patches. The tiles law holds with 3.
-    sample_grid: int = 3  #: Windows along each side of a tiled map that make its sample.
-    sample_px: int = 384  #: Side of such a window.
 
 
 @dataclass(frozen=True)
@@ -232,17 +221,13 @@ class InpaintingSettings:
 
 @dataclass(frozen=True)
 class GuideSettings:
-    """How a picture guides filling. Chosen on crops of Middlebury 2005."""
+    """How filling by a picture is calibrated. Chosen on crops of Middlebury 2005."""
 
-    colour_scale: float = 8.0  #: Difference of colours, of 255, at which the affinity of neighbours falls to 1/e.
-    min_affinity: float = 3e-4  #: Affinity of neighbours of any colours, so that every hole is attached.
-    diagonal_weight: float = 0.5  #: Weight of diagonal neighbours.
+    membrane: MembraneSettings = field(default_factory=MembraneSettings)
     held_out_ring_px: int = 2  #: Pixels around holes that are held out.
     many_holes_fraction: float = 0.3  #: Fraction of holes above which pixels are held out at random.
     held_out_fraction: float = 0.2  #: Valid pixels that are held out then.
     min_variance_ratio: float = 0.01  #: Least variance, relative to the mean squared error of held-out pixels.
-    cg_iterations: int = 400  #: Most iterations of conjugate gradients.
-    cg_tolerance: float = 1e-5  #: Relative residual at which they stop.
 
 
 @dataclass(frozen=True)
@@ -294,7 +279,7 @@ class PaperSettings(Qualities):
 class Settings:
     """All thresholds of the default method."""
 
-    tiling: TilingSettings = TilingSettings()
+    tiling: TilingSettings = field(default_factory=TilingSettings)
     coding: CodingSettings = CodingSettings()
     scores: ScoreSettings = ScoreSettings()
     simulation: SimulationSettings = SimulationSettings()

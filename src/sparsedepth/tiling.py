@@ -14,15 +14,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter, minimum_filter
 
 from sparsedepth.coding.aggregate import Window
 from sparsedepth.parallel import in_threads
-from sparsedepth.restore.settings import TilingSettings
 from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
 
 InvalidCodes = float | Sequence[float] | None
 """Values that mark missing pixels; None: 0 in integer maps and nothing in float maps."""
+
+
+@dataclass(frozen=True)
+class TilingSettings:
+    """How large maps are cut into tiles; a matter of memory, chosen for 2 GB."""
+
+    max_untiled_pixels: int = 2**21  #: A map with more pixels is restored in tiles.
+    statistics_pixels: int = 2**21  #: Pixels for the median and the standard deviation of a map; more are thinned out.
+    tile_px: int = 768  #: Side of a tile, without its margin.
+    margin_patches: int = 3  #: Margin of a tile, in patches. The tiles law holds with 3.
+    sample_grid: int = 3  #: Windows along each side of a tiled map that make its sample.
+    sample_px: int = 384  #: Side of such a window.
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,13 +231,6 @@ def classify_origin(
 ) -> NDArray[np.integer[Any]]:
     """Return the `Origin` of each pixel."""
     return np.select([refused, ~valid, corrected], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
-
-
-def holes_containing_patch(missing: NDArray[np.bool_], patch_shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Mark the missing pixels of holes that contain a whole patch."""
-    empty = minimum_filter(missing, size=patch_shape, mode="constant", cval=0)
-    mirrored: Any = [0 if side % 2 else -1 for side in patch_shape]
-    return np.asarray(maximum_filter(empty, size=patch_shape, mode="constant", cval=0, origin=mirrored), bool)
 
 
 def _decode(depth: Any, variance: NDArray[Any] | None, invalid: InvalidCodes) -> tuple[Floats, Floats | None]:
