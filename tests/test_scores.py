@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.ndimage import median_filter
 
-from sparsedepth.neighbourhood import rescore_suspects, score_pixels
+from sparsedepth.neighbourhood import grid_median
 from sparsedepth.restore.pipeline import patch_coder
+from sparsedepth.restore.scores import rescore_suspects, score_pixels
 from sparsedepth.restore.settings import ScoreSettings, Settings
 from sparsedepth.tiling import Tile
 
