@@ -38,7 +38,7 @@ def rows_below(page: str, heading: str) -> list[list[str]]:
 
 
 def comparison(page: str) -> str:
-    """Mean PSNR of each method on both kinds of maps, and what help it had."""
+    """Tabulate the mean PSNR of each method on both kinds of maps, and how its parameter was chosen."""
     kinds = {"laser scans": "## Laser: mean PSNR", "disparities": "## Disparity: mean PSNR"}
     scores: dict[str, list[str]] = {}
     help_of: dict[str, str] = {}
@@ -47,12 +47,12 @@ def comparison(page: str) -> str:
         for row in rows:
             help_of[row[0]] = row[1]
             scores.setdefault(row[0], []).append(row[head.index(SHARE)])
-    helped = {"tuned": "its best parameter, by the truth", "blind": "nothing", "": ""}
+    helped = {"tuned": "best for each map, by the truth", "blind": "none", "": ""}
     body = []
     for name, words in SHOWN.items():
         numbers = [f"**{score}**" if name == OURS else score for score in scores[name]]
         body.append([words, *numbers, helped[help_of[name]], SAYS.get(name, "no")])
-    return table([f"{SHARE} of the pixels wrong; PSNR, dB", *kinds, "was told", "variance of each pixel"], body)
+    return table([f"{SHARE} of the pixels wrong; PSNR, dB", *kinds, "parameter", "variance of each pixel"], body)
 
 
 def renewed(readme: str, page: str) -> str:

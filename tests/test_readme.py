@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparsedepth import Origin
+from sparsedepth.experiments._zoo import DEVELOPMENT
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -30,10 +33,15 @@ def test_commands_in_the_readme_have_options_that_exist(line, command):
     assert all(word in shown for word in words if word.startswith("--"))
 
 
-def test_numbers_are_those_of_the_pages(monkeypatch):
+@pytest.fixture
+def made(monkeypatch):
+    """The script that writes the README's table."""
     monkeypatch.syspath_prepend(README.parent / "docs")
-    made = importlib.import_module("_readme")
-    page = (README.parent / "docs" / "results" / "denoising.md").read_text()
+    return importlib.import_module("_readme")
+
+
+def test_numbers_are_those_of_the_pages(made):
+    page = results("denoising")
     assert made.renewed(README.read_text(), page) == README.read_text(), "the results have changed: run `make readme`"
     for kind, heading in {"laser": "## Laser: mean", "disparity": "## Disparity: mean"}.items():
         head, *rows = made.rows_below(page, heading)
@@ -42,18 +50,65 @@ def test_numbers_are_those_of_the_pages(monkeypatch):
         assert f"**{ours:.1f}**" in README.read_text(), kind
 
 
-def test_what_it_says_of_holes_is_what_was_measured():
-    page = (README.parent / "docs" / "results" / "holes.md").read_text()
-    assert "makes three of\n  scikit-image's filters return nothing but NaN" in README.read_text()
-    assert len(re.findall(r"^\| skimage .*4096 of 4096", page, flags=re.MULTILINE)) == 3
+def results(name: str) -> str:
+    return (README.parent / "docs" / "results" / f"{name}.md").read_text()
 
 
-def test_one_screen_sells():
-    """The picture comes first, and the two commands, the Python and the table before the fold."""
-    lines = README.read_text().splitlines()
-    assert lines[2].startswith("![")
-    assert (README.parent / lines[2].split("](")[1].rstrip(")")).read_bytes().startswith(b"\x89PNG")
-    table = next(index for index, line in enumerate(lines) if line.startswith("| 5%"))
-    assert all(any(line.startswith(word) for line in lines[:table]) for word in ("make demo", "make test", "result ="))
-    assert table < 50
-    assert len(lines) < 120
+def said(pattern: str) -> tuple[str, ...]:
+    """The groups of a pattern in the README, wherever its lines break."""
+    found = re.search(pattern, " ".join(README.read_text().split()))
+    assert found, pattern
+    return found.groups()
+
+
+def numbers(table: list[list[str]], row: str, columns: Sequence[str]) -> list[float]:
+    """Some cells of a table whose first row is its head."""
+    head, *rows = table
+    (found,) = (cells for cells in rows if cells[0] == row)
+    return [float(found[head.index(column)]) for column in columns]
+
+
+def test_the_filters_that_a_hole_breaks_are_as_many_as_were_measured():
+    (count,) = said(r"makes (\w+) of scikit-image's filters return nothing but NaN")
+    broken = re.findall(r"^\| skimage .*4096 of 4096", results("holes"), flags=re.MULTILINE)
+    assert {"two": 2, "three": 3, "four": 4}[count] == len(broken)
+
+
+@pytest.mark.parametrize(
+    ("method", "pattern"),
+    [
+        ("sparsedepth match", r"\(`match`\): ([\d.]+), ([\d.]+), ([\d.]+) and ([\d.]+) %"),
+        ("OpenCV SGBM + WLS", r"SGBM \+ WLS leaves ([\d.]+), ([\d.]+), ([\d.]+) and ([\d.]+):"),
+    ],
+)
+def test_the_errors_of_stereo_are_those_of_the_page(made, method, pattern):
+    scenes = said(r"of the pixels of (\w+), (\w+), (\w+) and (\w+) are more than 1 px wrong")
+    table = made.rows_below(results("stereo"), "## `match` beside OpenCV")
+    measured = numbers(table, method, [f"{scene} all" for scene in scenes])
+    np.testing.assert_allclose([float(number) for number in said(pattern)], measured, atol=0.051)
+
+
+def test_time_of_flight_is_as_far_below_total_variation_as_on_the_page(made):
+    table = made.rows_below(results("natural_noise"), "## Simulated time-of-flight noise")
+    ours, theirs = (np.array(numbers(table, name, ["1/2", "1/4", "1/16"])) for name in (made.OURS, "TV-L2"))
+    half, quarter = said(r"RMSE (\d+) and (\d+) % below TV-L2 .* at 1/2 and 1/4 of the size, level with it at 1/16")
+    np.testing.assert_allclose([int(half), int(quarter), 0], 100 * (1 - ours / theirs), atol=1)
+
+
+def test_the_maps_made_worse_are_as_many_as_on_the_page():
+    below, maps = said(r"the (\d+) of (\d+) noisy maps on which `denoise` is worse than its input")
+    assert f"below on {below} of {maps};" in results("restoration")
+
+
+def test_its_maps_are_development_maps_and_are_called_so():
+    """Every map of the comparison is one of those on which failures were looked at."""
+    maps = {name: set(re.findall(r"\w+ \(\d+, \d{2,}\)", results(name))) for name in ("denoising", "restoration")}
+    assert len(maps["denoising"]) == 10
+    assert maps["denoising"] < maps["restoration"]
+    assert "development maps" in README.read_text()
+    assert all(DEVELOPMENT in results(name) for name in maps), "a page says what its next run would say"
+
+
+def test_the_picture_is_there():
+    (picture,) = said(r"!\[[^]]*\]\(([^)]*)\)")
+    assert (README.parent / picture).read_bytes().startswith(b"\x89PNG")

@@ -57,7 +57,7 @@ def file(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected() -> Any:
-    return denoise(np.where(scene() == 0, np.nan, scene()).astype(np.float32), quality="fast")
+    return denoise(np.where(scene() == 0, np.nan, scene()).astype(np.float32))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import io
 import time
 
@@ -12,8 +13,10 @@ import pytest
 from PIL import Image
 
 from running_service import depth_file, scene
-from sparsedepth import denoise
+from sparsedepth import Restorer, denoise, inpaint
+from sparsedepth.cli.restoring import denoise_command, inpaint_command
 from sparsedepth.files import read, read_array
+from sparsedepth.serve import forms
 from sparsedepth.serve.app import make_app
 from sparsedepth.serve.guard import LOOPBACK
 from sparsedepth.serve.limits import Limits
@@ -26,17 +29,25 @@ def arrays(content: bytes) -> dict[str, np.ndarray]:
         return dict(file)
 
 
-def test_what_comes_back_is_what_the_library_gives(plain):
-    answer = plain.post("denoise", depth_file(), answer="npz", profile="mm", quality="fast")
+@pytest.mark.parametrize("options", [{}, {"quality": "fast"}], ids=["by default", "fast"])
+def test_what_comes_back_is_what_the_library_gives(plain, options):
+    answer = plain.post("denoise", depth_file(), answer="npz", profile="mm", **options)
     assert answer.status_code == 200, answer.text
     got, expected = (
         arrays(answer.content),
-        denoise(np.where(scene() == 0, np.nan, scene()).astype(np.float32), quality="fast"),
+        denoise(np.where(scene() == 0, np.nan, scene()).astype(np.float32), **options),
     )
     np.testing.assert_array_equal(got["depth"], expected.depth)
     np.testing.assert_array_equal(got["variance"], expected.variance)
     np.testing.assert_array_equal(got["origin"], expected.origin)
     assert str(got["unit"]) == "mm"
+
+
+@pytest.mark.parametrize("function", [denoise, inpaint, Restorer, denoise_command, inpaint_command])
+def test_there_is_one_default_quality(plain, function):
+    default = plain.client.get("/v1/about").json()["default_quality"]
+    assert all(form.model_fields["quality"].default == default for form in (forms.DenoiseForm, forms.InpaintForm))
+    assert str(inspect.signature(function).parameters["quality"].default) == default
 
 
 def test_inpainting_leaves_what_was_measured(plain):

@@ -84,7 +84,7 @@ def benchmark_scene(name: str) -> BenchmarkScene:
 
 
 def benchmark_pair(name: str) -> StereoScene:
-    """The views and the truth of Teddy, Cones, Venus or Tsukuba, with the masks of the benchmark: to test on, once."""
+    """The views and the truth of Teddy, Cones, Venus or Tsukuba, with the masks of the benchmark."""
     scene = benchmark_scene(name)
     left, right, max_disparity = BENCHMARK_VIEWS[name]
     folder = data_set(*BENCHMARK_SCENES[name][0].split("/")[:-1])

@@ -199,7 +199,7 @@ def _plan(quick: bool) -> Plan:
         note = "A quick run: small parts of the Motorcycle disparities stand in for the maps."
         few = [row for row in rows() if row.name in ("clean", impulses(0.05), "80% missing")]
         return Plan(zoo.stand_ins(), few, variants()[:3], note=note)
-    sources = zoo.unseen_sources()
+    sources = zoo.development_sources()
     every_second = [source for kind in KINDS for source in [s for s in sources if s.kind == kind][::EVERY]]
     return Plan(every_second, rows(), variants(), SENSORS if _has_sensors() else ())
 

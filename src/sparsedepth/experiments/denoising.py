@@ -30,6 +30,7 @@ from sparsedepth.experiments._contestants import (
     own_methods,
     threads,
 )
+from sparsedepth.experiments._zoo import DEVELOPMENT
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import psnr
 from sparsedepth.parallel import in_order
@@ -41,7 +42,7 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Of corrupted pixels."""
 SIZE, CROP_SEED, NOISE_SEED = 100, 0, 0
 DISPARITY_CROPS = {"Teddy": 2, "Cones": 2, "Venus": 1}
-"""Five maps, of scenes on which no dictionary was trained."""
+"""Five maps, of scenes on which no dictionary was trained; all ten are among the development maps of `_zoo`."""
 WAVELET_STRIDE = 4
 """Pixels between patches where 2560 wavelets code them: ten times as many atoms as are learned."""
 
@@ -210,7 +211,7 @@ def _plan() -> Plan:
         for name, n in DISPARITY_CROPS.items()
         for crop in crops(benchmark_scene(name).disparity, n, SIZE, seed=CROP_SEED)
     ]
-    return Plan(laser + disparity, SHARES)
+    return Plan(laser + disparity, SHARES, note=DEVELOPMENT)
 
 
 def _quick_plan() -> Plan:

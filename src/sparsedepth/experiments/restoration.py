@@ -1,5 +1,5 @@
-"""The default restoration, blind, against competitors whom the truth has tuned, over a zoo of noise and holes; and
-whether its variance can be trusted."""
+"""The default restoration on development maps, against competitors whom the truth has tuned, over a zoo of noise and
+holes; and whether its variance can be trusted."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Bar:
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Spoil the maps, let everyone restore them; write tables, bars, and how far the variance can be trusted."""
-    plan = _quick_plan() if quick else Plan(zoo.unseen_sources(), zoo.rows(), _tof_maps())
+    plan = _quick_plan() if quick else _plan()
     results, jobs = Results(), plan.jobs()
     total = len(jobs) + len(plan.tof)
     for done, (job, outcome) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
@@ -176,6 +176,11 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         "rmse": tof,
         "bars": [[bar.wanted, bar.measured, bar.met] for bar in bars],
     }
+
+
+def _plan() -> Plan:
+    """Every row on every development map."""
+    return Plan(zoo.development_sources(), zoo.rows(), _tof_maps(), zoo.DEVELOPMENT)
 
 
 def _quick_plan() -> Plan:
@@ -310,7 +315,9 @@ def _write(
         *(f"## {kind.capitalize()}, the first map\n\n![{kind}](restoration-{kind}.png)" for kind in KINDS),
     ]
     command = "sparsedepth reproduce restoration" + " --quick" * quick
-    write_made_part(output / "restoration.md", "Restoration, blind", command, [part for part in parts if part])
+    write_made_part(
+        output / "restoration.md", "Restoration on development maps", command, [part for part in parts if part]
+    )
 
 
 def _told(plan: Plan) -> str:

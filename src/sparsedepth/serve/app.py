@@ -278,6 +278,7 @@ def _add_page(app: FastAPI) -> None:
             "version": version("sparsedepth"),
             "profiles": forms.PROFILE_NAMES,
             "qualities": forms.QUALITIES,
+            "default_quality": forms.DEFAULT_QUALITY,
             "dictionaries": Dictionary.builtins(),
             "maps": sorted(forms.MAPS),
             "photos": sorted(forms.PHOTOS),

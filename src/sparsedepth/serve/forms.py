@@ -15,6 +15,7 @@ from sparsedepth.stereo import solvers
 
 PROFILE_NAMES = ("auto", *PROFILES)
 QUALITIES = ("fast", "balanced", "best", "paper")
+DEFAULT_QUALITY = "balanced"
 MAPS = frozenset(FORMATS)
 PHOTOS = frozenset((".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".tif", ".tiff", ".bmp", ".webp"))
 NUMBERS = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?( *, *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?)* *$"
@@ -48,7 +49,7 @@ class InpaintForm(Form):
     scale: float | None = Field(None, gt=0, lt=1e9, description="Stored number per unit, instead of the profile's own.")
     invalid: str | None = Field(None, pattern=NUMBERS, description="Stored numbers that mean unknown, with commas.")
     dictionary: str | None = _choice(None, Dictionary.builtins(), "A shipped dictionary.")
-    quality: str = _choice("fast", QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
+    quality: str = _choice(DEFAULT_QUALITY, QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
     outward: bool = Field(False, description="Fill large holes too, less certain inwards.")
 
     @model_validator(mode="before")

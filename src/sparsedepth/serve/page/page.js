@@ -437,6 +437,7 @@ async function begin() {
   $("token-form").hidden = true;
   fill($("profile"), about.profiles, { auto: "auto (says what it assumed)" });
   fill($("quality"), about.qualities);
+  $("quality").value = about.default_quality;
   fill($("dictionary"), ["", ...about.dictionaries], { "": "the quality's own" });
   fill($("example"), [...Object.keys(about.examples.maps), ...Object.keys(about.examples.pairs)], { ...about.examples.maps, ...about.examples.pairs });
   $("kinds").textContent = `Maps: ${about.maps.join(" ")}. Views: ${about.photos.join(" ")}. At most ${Math.round(about.limits.bytes / 1048576)} MiB.`;
