@@ -304,7 +304,7 @@ class Settings:
     clusters: ClusterSettings | None = ClusterSettings()
     flying: FlyingSettings | None = FlyingSettings()
     dense: DenseSettings = DenseSettings()
-    surfaces: SurfaceSettings = SurfaceSettings()
+    surfaces: SurfaceSettings = SurfaceSettings()  # noqa: RUF009 (frozen)
     inpainting: InpaintingSettings = InpaintingSettings()
     guide: GuideSettings = GuideSettings()
     variance: VarianceSettings = VarianceSettings()
