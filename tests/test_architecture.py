@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "patches": {"vocabulary"},
     "neighbourhood": {"vocabulary"},
     "tensor_files": {"vocabulary"},
+    "surfaces": {"vocabulary"},
     "dictionary": {"vocabulary", "atomic_files", "tensor_files"},
     "fitted": {"vocabulary", "atomic_files", "tensor_files"},
     "files": {"vocabulary", "atomic_files"},
@@ -108,6 +109,10 @@ NOT_REQUIRED = {
 WRAPPED = {"stereo/opencv.py": {"cv2"}, "sklearn.py": {"sklearn"}}
 """Files that offer a peer to those who have installed it; nothing else imports it, or them."""
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+MAX_LINES = 320
+LONG_MODULES = {"coding/admm.py"}
+"""One algorithm each, that is easier to read in one piece."""
+MAX_MODULES = {"restore": 14}
 
 
 def imported(path: Path) -> set[str]:
@@ -143,6 +148,25 @@ def test_no_heavy_or_unsafe_requirement(path):
         alias.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import) for alias in node.names
     }
     assert not top & NOT_REQUIRED
+
+
+def n_lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_modules_are_short(path):
+    if path.relative_to(ROOT).as_posix() not in LONG_MODULES:
+        assert n_lines(path) <= MAX_LINES
+
+
+def test_modules_that_may_be_long_are():
+    assert all(n_lines(ROOT / name) > MAX_LINES for name in LONG_MODULES)
+
+
+@pytest.mark.parametrize("name", MAX_MODULES)
+def test_a_room_has_few_modules(name):
+    assert len([path for path in MODULES if room(path) == name]) <= MAX_MODULES[name]
 
 
 def test_every_room_is_listed():

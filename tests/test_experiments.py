@@ -19,17 +19,13 @@ from sparsedepth.restore import METHODS
 from sparsedepth.vocabulary import InputError
 
 PNG = b"\x89PNG"
+OWN = {f'denoise, "{method}"' for method in METHODS if method != "paper"}
+"""Every method besides the paper's: the experiments find them by themselves."""
 
 
 @pytest.fixture
 def without_data(monkeypatch):
     monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
-
-
-@pytest.fixture
-def one_more_method(monkeypatch):
-    """`denoise` as it will be with another method beside the paper's: the experiments must find it by themselves."""
-    monkeypatch.setitem(METHODS, "another", METHODS["paper"])
 
 
 def quick(name: str, output: Path) -> tuple[dict, str, list[tuple[int, int]]]:
@@ -59,7 +55,7 @@ def test_the_experiments_are_the_files_without_an_underscore():
             experiments.load(name)
 
 
-@pytest.mark.usefixtures("without_data", "one_more_method")
+@pytest.mark.usefixtures("without_data")
 def test_denoising_in_short(tmp_path):
     (tmp_path / "denoising.md").write_text("by hand\n\n<!-- made part: begin --><!-- made part: end -->\n")
     facts, page, steps = quick("denoising", tmp_path)
@@ -69,7 +65,7 @@ def test_denoising_in_short(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(PNG)
         assert f"({name})" in page
     scores = facts["psnr"]
-    contestants = {"noisy", "ns-SC Φ1", "SC Φ3", "TIWF", "TV-L1", 'denoise, "another"', *denoising.PAPER}
+    contestants = {"noisy", "ns-SC Φ1", "SC Φ3", "TIWF", "TV-L1", *OWN, *denoising.PAPER}
     assert contestants <= set(scores["laser"]) == set(scores["disparity"])
     assert contestants <= rows(page)
     assert np.isfinite(numbers(scores)).all()
@@ -80,7 +76,7 @@ def test_denoising_in_short(tmp_path):
     assert steps == [(done, steps[-1][1]) for done in range(1, len(steps) + 1)]
 
 
-@pytest.mark.usefixtures("without_data", "one_more_method")
+@pytest.mark.usefixtures("without_data")
 def test_natural_noise_in_short(tmp_path):
     facts, page, steps = quick("natural_noise", tmp_path)
     assert "SPARSEDEPTH_DATA names no folder" in page
@@ -88,7 +84,7 @@ def test_natural_noise_in_short(tmp_path):
         assert (tmp_path / f"natural-noise-{view}.png").read_bytes().startswith(PNG)
         assert f"(natural-noise-{view}.png)" in page
     errors = facts["rmse"]
-    contestants = {"noisy", *natural_noise.COMPETITORS, natural_noise.PAPER_METHOD, 'denoise, "another"'}
+    contestants = {"noisy", *natural_noise.COMPETITORS, natural_noise.PAPER_METHOD, *OWN}
     assert contestants <= set(errors)
     assert contestants <= rows(page)
     assert np.isfinite(numbers(errors)).all()
@@ -116,11 +112,11 @@ def test_the_maps_are_the_same_for_everyone():
     assert 0 < np.nansum(first.noisy != first.source.crop.depth) - np.isnan(first.noisy).sum() < 200
 
 
-def test_only_methods_besides_the_papers_are_our_own(monkeypatch):
-    before = len(own_methods())
-    monkeypatch.setitem(METHODS, "another", METHODS["paper"])
-    assert [each.name for each in own_methods()][before:] == ['denoise, "another"']
-    assert not own_methods()[-1].tuned
+def test_only_methods_besides_the_papers_are_our_own():
+    assert {each.name for each in own_methods()} == OWN
+    more = own_methods([*METHODS, "another"])
+    assert [each.name for each in more][len(OWN) :] == ['denoise, "another"']
+    assert not more[-1].tuned
 
 
 MADE_UP = {

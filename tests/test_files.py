@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -464,7 +465,7 @@ def test_exr_channels(tmp_path):
 
 
 def test_exr_without_its_package_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "OpenEXR", None)
+    monkeypatch.setitem(sys.modules, "OpenEXR", None)
     (tmp_path / "x.exr").write_bytes(b"v/1\x01")
     with pytest.raises(InputError, match=r"pip install 'sparsedepth\[exr\]'"):
         read(tmp_path / "x.exr")

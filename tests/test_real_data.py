@@ -73,7 +73,7 @@ def test_inferred_variances_reconstruct_better_than_constant_ones(motorcycle_pat
     assert error[Jeffreys()] < 0.9 * min(error[noise] for noise in error if isinstance(noise, Stationary))
 
 
-def test_the_dictionaries_page_can_be_made(tmp_path):
+def test_the_dictionaries_page_can_be_made(tmp_path, command):
     facts = load("dictionaries").run(tmp_path, lambda *_: None, quick=True)
     assert set(facts) == {"phi1", "phi2", "phi3", "phi1_32", "default"}
     page = (tmp_path / "dictionaries.md").read_text()
@@ -83,5 +83,7 @@ def test_the_dictionaries_page_can_be_made(tmp_path):
         assert (tmp_path / f"dictionary-{name}.png").stat().st_size > 10_000
     by_hand = page + "\nSeen by eye.\n"
     (tmp_path / "dictionaries.md").write_text(by_hand)
-    load("dictionaries").run(tmp_path, lambda *_: None, quick=True)
+    ended = command("reproduce", "dictionaries", "--quick", "-o", tmp_path)
+    assert ended.code == 0, ended.err
     assert (tmp_path / "dictionaries.md").read_text().endswith("\nSeen by eye.\n")
+    assert "The shipped dictionaries" in (tmp_path / "report.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -291,7 +292,7 @@ def test_opencv_is_a_peer():
 
 
 def test_opencv_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cv2", None)
+    monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(InputError, match=r"pip install 'sparsedepth\[stereo\]'"):
         opencv.filled(StereoPair(np.zeros((4, 9)), np.zeros((4, 9)), 2))
 

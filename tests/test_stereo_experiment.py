@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+from outputs import versions
 from sparsedepth import experiments
 from sparsedepth.data.middlebury import StereoScene
 from sparsedepth.experiments import _matchers, stereo
@@ -57,16 +58,18 @@ def test_a_whole_run_asks_for_its_data(tmp_path):
 
 
 @pytest.mark.usefixtures("without_data")
-def test_jobs_are_cached_where_a_folder_is_named(tmp_path, monkeypatch):
+def test_maps_are_cached_where_a_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path))
     scene = stereo._quick_plan().scenes[0]
     made = stereo.Job(scene, "squared", 0, "phi1", 16).done()
-    monkeypatch.setattr(stereo.Job, "_maps", lambda _: {})
+    before = versions(tmp_path)
     found = stereo.Job(scene, "squared", 0, "phi1", 16).done()
+    assert versions(tmp_path) == before, "what is cached is not made again"
     assert list(found) == list(made)
     for name, disparity in made.items():
         np.testing.assert_array_equal(found[name], disparity)
-    assert stereo.Job(scene, "squared", 1, "phi1", 16).done() == {}
+    stereo.Job(scene, "squared", 1, "phi1", 16).done()
+    assert len(versions(tmp_path)) == 2 * len(before), "another seed is another entry"
 
 
 def test_what_is_asked_of_match_is_judged_by_its_numbers():

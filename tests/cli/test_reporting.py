@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsedepth import experiments
 from sparsedepth.cli.places import Source
 from sparsedepth.cli.reading import Reading
 from sparsedepth.cli.reporting import Truths, _finding
+from sparsedepth.cli.reproducing import run_all
 from sparsedepth.files import DepthImage, read_about, write
 from sparsedepth.metrics import calibration
 from sparsedepth.report import markdown_page, write_report
@@ -152,7 +152,7 @@ def test_a_file_cannot_say_anything_it_likes(tmp_path, about):
     assert len(str(read_about(tmp_path / "x.npz"))) < 100
 
 
-def test_result_pages_become_one_report(tmp_path, command, monkeypatch):
+def test_result_pages_become_one_report(tmp_path, command):
     class Experiment:
         @staticmethod
         def run(output, progress, quick=False):
@@ -164,9 +164,8 @@ def test_result_pages_become_one_report(tmp_path, command, monkeypatch):
             )
             return {"rows": 1}
 
-    monkeypatch.setattr(experiments, "load", lambda name: Experiment)
-    ended = command("reproduce", "denoising", "-o", tmp_path / "out")
-    assert ended.code == 0, ended.err
+    facts = run_all({"denoising": Experiment}, tmp_path / "out", quick=False)
+    assert facts == {"denoising": {"rows": 1}, "report": str(tmp_path / "out" / "report.html")}
     text = (tmp_path / "out" / "report.html").read_text()
     shown = page(tmp_path / "out" / "report.html")
     assert shown.tags.count("table") == 2

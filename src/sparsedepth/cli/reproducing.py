@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ def demo_command(
     """Restore a real map with real holes and added noise, beside what else one might use; write a report."""
     require_folder(output)
     require_new([output / name for name in experiments.load("demo").PRODUCTS], force)
-    report(as_json, _run("demo", output))
+    report(as_json, _run("demo", experiments.load("demo"), output))
 
 
 def reproduce_command(
@@ -37,12 +38,16 @@ def reproduce_command(
 ) -> None:
     """Repeat an experiment of the paper and write its table and pictures, and all of them as one report.html."""
     names = experiments.names() if name == "all" else [name]
-    for each in names:
-        experiments.load(each)
+    report(as_json, run_all({each: experiments.load(each) for each in names}, output, quick=quick))
+
+
+def run_all(chosen: Mapping[str, Any], output: Path, *, quick: bool) -> dict[str, Any]:
+    """Run experiments, by their names, and write one report of their pages; returns their facts."""
     require_folder(output)
-    facts = {each: _run(each, output, quick=quick) for each in names}
-    write_report(output / "report.html", "sparsedepth reproduced", *(_page(output, each) for each in names), *closing())
-    report(as_json, {**facts, "report": str(output / "report.html")})
+    facts = {name: _run(name, experiment, output, quick=quick) for name, experiment in chosen.items()}
+    pages = (_page(output, name) for name in chosen)
+    write_report(output / "report.html", "sparsedepth reproduced", *pages, *closing())
+    return {**facts, "report": str(output / "report.html")}
 
 
 def _page(output: Path, name: str) -> Html:
@@ -50,11 +55,11 @@ def _page(output: Path, name: str) -> Html:
     return markdown_page(output / f"{name}.md")
 
 
-def _run(name: str, output: Path, **options: bool) -> dict[str, Any]:
+def _run(name: str, experiment: Any, output: Path, **options: bool) -> dict[str, Any]:
     with progress_bar() as bar:
         task = bar.add_task(name, total=None)
 
         def show(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total)
 
-        return experiments.load(name).run(output, show, **options)
+        return experiment.run(output, show, **options)

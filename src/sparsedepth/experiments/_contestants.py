@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,9 +128,9 @@ def own_filler(picture: Floats | None = None) -> Contestant:
     return Contestant("inpaint" if picture is None else "inpaint, guided", restore)
 
 
-def own_methods() -> list[Contestant]:
+def own_methods(names: Iterable[str] = METHODS) -> list[Contestant]:
     """What `denoise` offers besides the paper's method, each as it comes."""
-    return [_own(name) for name in METHODS if name != "paper"]
+    return [_own(name) for name in names if name != "paper"]
 
 
 def _own(method: str) -> Contestant:
