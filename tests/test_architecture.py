@@ -27,7 +27,6 @@ MAY_IMPORT = {
     "parallel": set(),
     "process_pool": {"vocabulary"},
     "restorer_pool": {"vocabulary", "process_pool"},
-    "surfaces": {"vocabulary"},
     "tiling": {"vocabulary", "coding", "parallel"},
     "sklearn": {"vocabulary", "dictionary", "patches", "coding"},
     "coding": {"vocabulary", "atomic_files", "tensor_files", "dictionary", "patches", "parallel"},
