@@ -240,8 +240,9 @@ def fit(maps: Sequence[Suspects], epochs: int = EPOCHS) -> OutlierClassifier:
     examples = Examples.of(maps, classifier)
     batch = min(BATCH, len(examples))
     adam = Adam([array for layer in classifier.layers for array in layer], epochs * (len(examples) // batch))
+    map_weights = _map_weights(classifier, examples, maps)
     for epoch in range(epochs):
-        if epoch % REWEIGHT_EPOCHS == 0:
+        if epoch and epoch % REWEIGHT_EPOCHS == 0:
             map_weights = _map_weights(classifier, examples, maps)
         order = rng.permutation(len(examples))
         for begin in range(0, len(examples) - batch + 1, batch):
