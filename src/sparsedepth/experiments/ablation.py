@@ -103,8 +103,8 @@ def variants() -> list[Variant]:
         Variant("clusters of outliers", replace(full, clusters=None), "5% in blots"),
         Variant("flying pixels", replace(full, flying=None), "flying pixels"),
         without("dense noise", "Gaussian noise", "dense", min_sigma=np.inf),
-        without("clean: fewer outliers than estimated", "clean", "outliers", min_detected_fraction=0.0),
-        without("clean: raw sensor maps", "clean", "outliers", raw_map_fraction=0.0),
+        without("clean maps by fewer outliers than estimated", "clean", "outliers", min_detected_fraction=0.0),
+        without("clean maps by raw roughness", "clean", "outliers", raw_map_fraction=0.0),
         without("penalty in uniform blocks", five, "outliers", block_similarity=0.0),
         without("penalty above the amplitude", five, "outliers", max_amplitude=np.inf),
         without("pixels near a border", "clean", "scores", border_valid_fraction=0.0),
@@ -158,23 +158,22 @@ class Plan:
             for index, source in enumerate(self.sources)
             for row in self.rows
             for number, variant in enumerate(self.variants)
-            if number == 0 or (variant.fills == row.holes and _concerns(variant, row))
+            if number == 0 or (variant.fills == row.holes and _concerns(variant, row.name))
         ]
         frames = [(sensor, index) for sensor in self.sensors for index in range(len(_frames(sensor)))]
         sensor_jobs = [
             Job(number, sensor, "sensor", index)
             for sensor, index in frames
             for number, variant in enumerate(self.variants)
-            if not variant.fills
+            if not variant.fills and _concerns(variant, sensor)
         ]
         return zoo_jobs + sensor_jobs
 
 
-def _concerns(variant: Variant, row: Row) -> bool:
-    """Tell whether a variant is tried on a row: features and details of dense noise only where they matter."""
-    if variant.name.startswith("feature: "):
-        return row.name in DENOISED[:3]
-    return not variant.name.startswith("dense: ") or row.name in (*DENOISED[:4], *OTHERS[2:4], *OTHERS[5:])
+def _concerns(variant: Variant, row: str) -> bool:
+    """Tell whether a variant is tried on a row: details of a part only on its own row and on few others."""
+    is_detail = ": " in variant.name
+    return not is_detail or row in (variant.own_row, *DENOISED[:3])
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
