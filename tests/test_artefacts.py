@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import blotted, corrupted, quantised, with_flying_pixels, with_missing
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
-from sparsedepth.restore.artefacts import Components, OutlierClusters, StuckPixels, small_components
+from sparsedepth.restore.artefacts import Components, OutlierClusters, Removal, StuckPixels, small_components
+from sparsedepth.restore.pipeline import find_artefacts
 from sparsedepth.restore.scores import quantization_step
 from sparsedepth.restore.settings import ClusterSettings, Settings
 from sparsedepth.tiling import Tile, TilingSettings
@@ -259,3 +260,37 @@ def test_clusters_are_removed_also_if_a_sensor_gives_a_variance():
 def test_an_empty_or_level_map_has_no_clusters(depth):
     assert len(components(depth).area) == 0
     assert OutlierClusters.fit(Tile.full(depth), 0.0, Settings()) is None
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Corruption of one pixel, of which some is missed."""
+
+    place: tuple[int, int]
+    missed: float
+
+    @classmethod
+    def fit(cls, sample: Tile, step: float, settings: Settings) -> Marked | None:
+        return cls((0, 0), 0.0)
+
+    def remove(self, tile: Tile) -> Removal:
+        corrupted = np.zeros(tile.depth.shape, bool)
+        corrupted[self.place] = True
+        return Removal(tile.masked(corrupted), corrupted, self.missed)
+
+
+def test_the_variances_of_several_kinds_of_corruption_add():
+    removal = Removal.nothing(Tile.full(plane((9, 9)))).then(Marked((2, 3), 0.25), Marked((5, 5), 0.5))
+    assert removal.variance == 0.75
+    assert_array_equal(np.argwhere(removal.corrupted), [(2, 3), (5, 5)])
+    assert_array_equal(np.isnan(removal.tile.depth), removal.corrupted)
+
+
+def test_a_kind_of_corruption_without_settings_is_not_looked_for():
+    tile = Tile.full(in_units(plane() + discs(BOTH_SIDES)))
+    found, removal = find_artefacts(tile, Settings())
+    assert [type(each) for each in found] == [OutlierClusters]
+    assert removal.corrupted.any()
+    found, removal = find_artefacts(tile, replace(Settings(), clusters=None))
+    assert found == ()
+    assert removal.tile is tile

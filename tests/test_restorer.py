@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
-from sparsedepth import InputError, Restorer, denoise, inpaint
+from sparsedepth import InputError, Origin, Restorer, denoise, inpaint
+from sparsedepth.restore import Settings
 
 
 def frames(n: int | None = None):
@@ -43,14 +45,14 @@ def test_a_stream_gives_what_each_frame_would_give_alone(method):
 
 
 def test_processes_give_the_same():
-    wishes = [{"invalid": [0.5, 1.0]}, {"outward": True}, {"correct": False}, {"method": "paper"}]
-    for wish in wishes:
-        restorer = Restorer(quality="fast", **wish)
+    several = [{"invalid": [0.5, 1.0]}, {"outward": True}, {"correct": False}, {"method": "paper"}]
+    for options in several:
+        restorer = Restorer(quality="fast", **options)
         for one, other in zip(restorer.each(frames(3), processes=2), restorer.each(frames(3), threads=1), strict=True):
             same(one, other)
 
 
-def test_what_is_no_plain_array_is_restored_here():
+def test_a_masked_array_is_restored_in_this_process():
     restorer, frame = Restorer(quality="fast", method="paper"), next(frames())
     masked = np.ma.masked_array(frame, frame > 1)
     (result,) = restorer.each([masked], processes=1)
@@ -69,19 +71,19 @@ def test_an_error_in_a_process_is_that_of_the_frame():
 def test_a_process_that_dies_is_replaced():
     restorer, frame = Restorer(quality="fast"), next(frames())
     others = set(psutil.Process().children())
-    with restorer.in_processes(1) as elsewhere:
+    with restorer.in_processes(1) as pool:
         (worker,) = set(psutil.Process().children()) - others
         worker.kill()
         with pytest.raises(MemoryError, match="died"):
-            elsewhere(frame)
-        same(elsewhere(frame), restorer(frame))
+            pool(frame)
+        same(pool(frame), restorer(frame))
 
 
 ABANDONS = """
 import os, signal
 import psutil
 from sparsedepth import Restorer
-elsewhere = Restorer(quality="fast").in_processes(1)
+pool = Restorer(quality="fast").in_processes(1)
 print(psutil.Process().children()[0].pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -99,14 +101,14 @@ def test_processes_end_with_the_one_that_started_them():
     pytest.fail("it still waits")
 
 
-def test_wishes_hold_for_every_frame():
+def test_options_hold_for_every_frame():
     frame = next(frames())
     same(Restorer("default", "fast", correct=False)(frame), inpaint(frame, quality="fast"))
     variance = np.full(frame.shape, 0.01)
     same(Restorer(quality="fast")(frame, variance=variance), denoise(frame, quality="fast", variance=variance))
 
 
-def test_a_stream_without_end_is_taken_as_it_is_needed():
+def test_an_endless_stream_is_read_as_it_is_needed():
     taken = []
     endless = (taken.append(0) or frame for frame in frames())
     results = Restorer(quality="fast", method="paper").each(endless, threads=2)
@@ -115,15 +117,35 @@ def test_a_stream_without_end_is_taken_as_it_is_needed():
         assert len(taken) <= number + 4
 
 
-def test_a_restorer_travels():
+def test_a_restorer_can_be_pickled():
     restorer = Restorer(quality="fast", method="paper")
     frame = next(frames())
     same(pickle.loads(pickle.dumps(restorer))(frame), restorer(frame))
 
 
-def test_wishes_that_cannot_be_met_are_refused_before_the_first_frame():
+def test_settings_replace_thresholds():
+    frame = next(frames())
+    plain, cautious = Restorer(quality="fast"), Restorer(quality="fast", settings=cautious_settings())
+    assert (plain(frame).origin == Origin.CORRECTED).any()
+    assert not (cautious(frame).origin == Origin.CORRECTED).any()
+    same(pickle.loads(pickle.dumps(cautious))(frame), cautious(frame))
+    (streamed,) = cautious.each([frame], threads=2)
+    same(streamed, cautious(frame))
+
+
+def test_processes_have_the_default_settings():
+    with pytest.raises(InputError, match="use threads"):
+        next(Restorer(quality="fast", settings=cautious_settings()).each(frames(1), processes=1))
+
+
+def cautious_settings() -> Settings:
+    """Return settings by which a map has too few outliers to be corrected."""
+    return replace(Settings(), outliers=replace(Settings().outliers, min_count=np.inf))
+
+
+def test_invalid_options_are_refused_before_the_first_frame():
     impossible: list[dict[str, Any]] = [{"quality": "quick"}, {"method": "magic"}, {"dictionary": "none such"}]
     impossible.append({"dictionary": 3})
-    for wishes in impossible:
+    for options in impossible:
         with pytest.raises(InputError):
-            Restorer(**wishes)
+            Restorer(**options)

@@ -76,7 +76,9 @@ def solve(
     ``with_mean`` also proposes the mean of the belief that is in the cost, if one is. ``strengths`` are those of
     `energy_of`.
     """
-    steps = fusions(unary, pair, start, rng, schedule=schedule, with_mean=with_mean, **strengths)
+    steps = fusions(
+        unary, pair, start, rng, schedule=schedule, with_mean=with_mean, stage_fusions=STAGE_FUSIONS, **strengths
+    )
     return deque(steps, maxlen=1)[0].disparity
 
 
