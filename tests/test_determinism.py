@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsedepth import denoise
-from sparsedepth.cli import journal
+from sparsedepth.cli.batch import journal
 from sparsedepth.files import write_array
 from sparsedepth.restore import aggregate
 

@@ -12,11 +12,11 @@ from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore import paper
 from sparsedepth.restore.aggregate import Coding, vote_on_noise
-from sparsedepth.restore.restorer import METHODS, Restorer, at_least_one, dictionary_of, n_threads
+from sparsedepth.restore.restorer import METHODS, QUALITIES, Restorer, at_least_one, dictionary_of, n_threads
 from sparsedepth.restore.tiling import Part, Work
 from sparsedepth.vocabulary import Belief, DepthImage, Floats, Origin, Restoration
 
-__all__ = ["METHODS", "Restorer", "believe", "denoise", "inpaint"]
+__all__ = ["METHODS", "QUALITIES", "Restorer", "believe", "denoise", "inpaint"]
 
 
 def believe(

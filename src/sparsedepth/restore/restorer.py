@@ -16,6 +16,8 @@ from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Restoration
 
 METHODS = {"calibrated": pipeline, "paper": paper}
 """Name -> module with ``coding(dictionary, quality)`` and ``restorer(work, coding, ...)``."""
+QUALITIES = ("fast", "balanced", "best", "paper")
+"""From the least effort to the paper's own."""
 
 
 class Restorer:

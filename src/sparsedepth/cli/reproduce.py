@@ -1,4 +1,4 @@
-"""The demo, and the experiments of the paper."""
+"""Run the demo, and the experiments of the paper."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from sparsedepth import experiments
-from sparsedepth.cli.places import require_folder, require_new
-from sparsedepth.cli.terminal import ForceOption, JsonOption, progress_bar, report
+from sparsedepth.cli.batch.plan import require_folder, require_new
+from sparsedepth.cli.options import ForceOption, JsonOption
+from sparsedepth.cli.terminal import print_facts, progress_bar
 from sparsedepth.findings import closing
 from sparsedepth.report import Html, markdown_page, write_report
 
@@ -21,10 +22,10 @@ def demo_command(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore a real map with real holes and added noise, beside what else one might use; write a report."""
+    """Restore a real map with real holes and added noise, compare with other methods, and write a report."""
     require_folder(output)
     require_new([output / name for name in experiments.load("demo").PRODUCTS], force)
-    report(as_json, _run("demo", output))
+    print_facts(as_json, _run("demo", output))
 
 
 def reproduce_command(
@@ -42,11 +43,11 @@ def reproduce_command(
     require_folder(output)
     facts = {each: _run(each, output, quick=quick) for each in names}
     write_report(output / "report.html", "sparsedepth reproduced", *(_page(output, each) for each in names), *closing())
-    report(as_json, {**facts, "report": str(output / "report.html")})
+    print_facts(as_json, {**facts, "report": str(output / "report.html")})
 
 
 def _page(output: Path, name: str) -> Html:
-    """What the experiment wrote."""
+    """Return the page that the experiment wrote."""
     return markdown_page(output / f"{name}.md")
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from outputs import files_below
 from sparsedepth import Origin
-from sparsedepth.cli import restoring
+from sparsedepth.cli.batch import run
 from sparsedepth.files import DepthImage, read, read_array, write, write_array
 
 FAST = ("--quality", "fast")
@@ -202,7 +202,7 @@ def test_the_number_of_jobs_does_not_matter(command, folder):
 def test_processes_write_what_threads_write(command, folder, monkeypatch):
     (folder / "in/broken.png").write_bytes(b"no picture")
     for many, out in ((10**6, "threads"), (2, "processes")):
-        monkeypatch.setattr(restoring, "MANY", many)
+        monkeypatch.setattr(run, "MIN_MAPS_FOR_PROCESSES", many)
         ended = command("denoise", folder / "in", "-o", folder / out, "--jobs", 2, *FAST)
         assert ended.code == 1
         assert "broken.png" in ended.err
