@@ -15,8 +15,10 @@ from hypothesis import settings
 
 from running_service import Service, service
 from sparsedepth import Exponential, Jeffreys, Known, Stationary
-from sparsedepth.cli import main, restoring
-from sparsedepth.cli.tasks import RestoringTask
+from sparsedepth.cli import main
+from sparsedepth.cli.batch.plan import plan_targets
+from sparsedepth.cli.batch.run import RunOptions, run_batch
+from sparsedepth.cli.batch.spec import RestoreSpec
 from sparsedepth.serve.limits import Limits
 
 settings.register_profile("same", derandomize=True, deadline=None)  # `make test` gives one answer for one commit
@@ -109,18 +111,18 @@ def command(capsys) -> Iterator[Callable[..., Ended]]:
 
 
 @pytest.fixture
-def run_task(capsys) -> Callable[..., Ended]:
-    """Run the task of a restoring command as the command does, with thresholds that the command line does not offer."""
+def run_spec(capsys) -> Callable[..., Ended]:
+    """Run a batch as a restoring command does, with thresholds that the command line does not offer."""
 
     def run(
-        task: RestoringTask, source: Path, output: Path, variance: Path | None = None, origin: Path | None = None
+        spec: RestoreSpec, source: Path, output: Path, variance: Path | None = None, origin: Path | None = None
     ) -> Ended:
         capsys.readouterr()
         further = (None if path is None else str(path) for path in (variance, origin))
-        places = restoring._places([str(source)], str(output), *further, npz=False)
-        how = restoring.Run(str(output), None, False, False, False, None, False)
+        targets = plan_targets([str(source)], str(output), *further, npz=False)
+        options = RunOptions(str(output), None, False, False, False, None, False)
         try:
-            restoring._run("restoring", task, places, how)
+            run_batch("restoring", spec, targets, options)
             code = 0
         except typer.Exit as ended:
             code = ended.exit_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparsedepth.cli import journal
+from sparsedepth.cli.batch import journal
 
 
 def files_below(folder: Path) -> list[str]:

@@ -18,7 +18,7 @@ import pytest
 
 import sparsedepth
 from sparsedepth import Dictionary, InputError
-from sparsedepth.cli import journal
+from sparsedepth.cli.batch import journal
 from sparsedepth.cluster import connect
 from sparsedepth.files import write_array
 

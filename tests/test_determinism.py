@@ -11,7 +11,7 @@ import pytest
 
 from in_bands import denoise_in_bands
 from sparsedepth import denoise
-from sparsedepth.cli import journal
+from sparsedepth.cli.batch import journal
 from sparsedepth.files import write_array
 
 ROUNDING = 1e-6

@@ -19,8 +19,8 @@ from safetensors.numpy import save_file
 
 from outputs import files_below
 from sparsedepth import Dictionary, Restorer
-from sparsedepth.cli.reading import Reading
-from sparsedepth.cli.tasks import RestoringTask
+from sparsedepth.cli.batch.spec import RestoreSpec
+from sparsedepth.cli.options import MapReader
 from sparsedepth.files import read, read_array, write, write_array
 
 FAST = ("--quality", "fast")
@@ -429,7 +429,7 @@ def test_what_a_killed_run_left_behind_is_no_input(command, tmp_path):
     assert files_below(tmp_path / "out") == ["a.png"]
 
 
-def test_a_mistake_of_ours_is_one_sentence_and_the_other_files_go_on(run_task, tmp_path):
+def test_a_mistake_of_ours_is_one_sentence_and_the_other_files_go_on(run_spec, tmp_path):
     restorer = Restorer(quality="fast", method="paper")
 
     def fails_for_some(depth, **options):
@@ -440,8 +440,8 @@ def test_a_mistake_of_ours_is_one_sentence_and_the_other_files_go_on(run_task, t
     (tmp_path / "in").mkdir()
     write(tmp_path / "in/a.png", DEPTH[:12], profile="mm")
     write(tmp_path / "in/b.png", DEPTH, profile="mm")
-    task = RestoringTask(fails_for_some, {}, Reading("mm", None, None), None, None, None)
-    ended = run_task(task, tmp_path / "in", tmp_path / "out")
+    task = RestoreSpec(fails_for_some, {}, MapReader("mm", None, None), None, None, None)
+    ended = run_spec(task, tmp_path / "in", tmp_path / "out")
     assert ended.code == 1
     assert "a mistake in sparsedepth (ZeroDivisionError: what nobody foresaw)" in ended.err
     assert "Traceback" not in ended.err

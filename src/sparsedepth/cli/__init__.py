@@ -1,6 +1,6 @@
 """The command line: parse, call, show progress, write. Results go to standard output, all else to standard error.
 
-A file is a family of commands; this one holds the application and what becomes of errors and signals.
+A module holds a command, or two that are alike. This one holds the application, and handles errors and signals.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import dictionary, evaluating, learn, matching, reporting, reproducing, restoring, serving, showing
+from sparsedepth.cli import denoise, dictionary, evaluate, learn, match, report, reproduce, serve, show
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.vocabulary import InputError
 
@@ -25,17 +25,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for name, command in {
-    "denoise": restoring.denoise_command,
-    "inpaint": restoring.inpaint_command,
-    "match": matching.match_command,
-    "show": showing.show_command,
-    "evaluate": evaluating.evaluate_command,
-    "report": reporting.report_command,
+    "denoise": denoise.denoise_command,
+    "inpaint": denoise.inpaint_command,
+    "match": match.match_command,
+    "show": show.show_command,
+    "evaluate": evaluate.evaluate_command,
+    "report": report.report_command,
     "learn": learn.learn_command,
     "dictionary": dictionary.dictionary_command,
-    "demo": reproducing.demo_command,
-    "reproduce": reproducing.reproduce_command,
-    "serve": serving.serve_command,
+    "demo": reproduce.demo_command,
+    "reproduce": reproduce.reproduce_command,
+    "serve": serve.serve_command,
 }.items():
     app.command(name)(command)
 
@@ -76,7 +76,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    signal.signal(number, lambda *_: os._exit(128 + number))  # asked twice: do not even tidy up
+    signal.signal(number, lambda *_: os._exit(128 + number))  # a second signal: exit without cleaning up
     say("stopped")
     sys.exit(128 + number)
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sparsedepth.cli.places import dictionary_named, require_place
-from sparsedepth.cli.terminal import JsonOption, report
+from sparsedepth.cli.batch.plan import require_writable
+from sparsedepth.cli.options import JsonOption, load_dictionary
+from sparsedepth.cli.terminal import print_facts
 from sparsedepth.pictures import save_mosaic
 
 
@@ -20,8 +21,8 @@ def dictionary_command(
 ) -> None:
     """Say what a dictionary is and where it comes from; draw it."""
     if mosaic is not None:
-        require_place(mosaic, ".png")
-    dictionary = dictionary_named(name)
+        require_writable(mosaic, ".png")
+    dictionary = load_dictionary(name)
     coherence = np.abs(dictionary.atoms @ dictionary.atoms.T) - np.eye(dictionary.n_atoms)
     facts: dict[str, Any] = {
         "atoms": dictionary.n_atoms,
@@ -33,4 +34,4 @@ def dictionary_command(
     if mosaic is not None:
         save_mosaic(dictionary, mosaic, title=f"{Path(name).stem}: {dictionary.n_atoms} atoms")
         facts["mosaic"] = str(mosaic)
-    report(as_json, facts)
+    print_facts(as_json, facts)

@@ -12,9 +12,18 @@ import typer
 from rich.progress import TextColumn
 
 import sparsedepth
-from sparsedepth.cli.places import require_place
-from sparsedepth.cli.reading import InvalidOption, ProfileOption, Reading, ScaleOption
-from sparsedepth.cli.terminal import ClusterOption, ForceOption, JsonOption, progress_bar, report, say
+from sparsedepth.cli.batch.plan import require_writable
+from sparsedepth.cli.options import (
+    ClusterOption,
+    ForceOption,
+    InvalidOption,
+    JsonOption,
+    MapReader,
+    MapsArgument,
+    ProfileOption,
+    ScaleOption,
+)
+from sparsedepth.cli.terminal import print_facts, progress_bar, say
 from sparsedepth.cli.training import Holes, Noise, Settings, Training
 from sparsedepth.cluster import Examiner, connect
 from sparsedepth.coding.accumulate import examine
@@ -24,10 +33,7 @@ from sparsedepth.vocabulary import InputError
 
 
 def learn_command(
-    maps: Annotated[
-        list[str],
-        typer.Argument(help="Maps, folders of maps, or quoted patterns ('scans/**/*.png').", show_default=False),
-    ],
+    maps: MapsArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the dictionary (.safetensors).")],
     patch: Annotated[int, typer.Option(help="Side of the square patches, pixels.", min=2, max=64)] = 16,
     atoms: Annotated[int, typer.Option(help="Number of atoms.", min=1, max=1 << 14)] = 256,
@@ -62,13 +68,13 @@ def learn_command(
     as_json: JsonOption = False,
 ) -> None:
     """Learn a dictionary of depth patches. Killed at any moment, --resume ends with the same dictionary."""
-    require_place(output)
+    require_writable(output)
     if output.exists() and not (force or resume):
         raise InputError(f"{output} exists; use --force to overwrite it or --resume to go on")
     settings = Settings(
         patch, atoms, noise, holes, floor, initial, tuple(every or ()), sparsity, steps, batch, seed, start
     )
-    training = Training.prepare(maps, held_out or [], settings, Reading(profile, scale, invalid))
+    training = Training.prepare(maps, held_out or [], settings, MapReader(profile, scale, invalid))
     checkpoint = output.with_name(output.name + ".checkpoint")
     if resume and output.exists() and not checkpoint.exists():
         _require_same_run(output, training)
@@ -79,7 +85,7 @@ def learn_command(
     _save(learned, training, output)
     checkpoint.unlink(missing_ok=True)
     facts = {"dictionary": str(output), "atoms": first.n_atoms, "patch_shape": list(settings.shape)}
-    report(as_json, facts | {"held_out_energy": float(learned.history[-1, 1])})
+    print_facts(as_json, facts | {"held_out_energy": float(learned.history[-1, 1])})
 
 
 def _learn(

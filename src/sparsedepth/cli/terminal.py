@@ -1,13 +1,12 @@
-"""What the user sees: sentences and progress on standard error, results on standard output."""
+"""Print sentences and progress on standard error, results on standard output."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -21,27 +20,25 @@ from rich.progress import (
 )
 
 console = Console(stderr=True)
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
-ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", help="Work by the workers of a Dask cluster: tcp://scheduler:8786.")
-]
 
 
 def say(sentence: str) -> None:
+    """Print a sentence on standard error."""
     console.print(escape(sentence), highlight=False, soft_wrap=True)
 
 
 def say_error(sentence: str) -> None:
+    """Print an error."""
     console.print(f"[bold red]error:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
 
 
 def warn(sentence: str) -> None:
+    """Print what was assumed of a file."""
     console.print(f"[bold yellow]assumed by --profile auto:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
 
 
 def progress_bar(*more: ProgressColumn) -> Progress:
-    """A bar that appears on a terminal only."""
+    """Return a progress bar that appears on a terminal only."""
     columns = [
         TextColumn("{task.description}"),
         BarColumn(),
@@ -53,8 +50,8 @@ def progress_bar(*more: ProgressColumn) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal, redirect_stdout=False)
 
 
-def report(as_json: bool, facts: dict[str, Any]) -> None:
-    """The result: one JSON document, or a fact a line."""
+def print_facts(as_json: bool, facts: dict[str, Any]) -> None:
+    """Print the result: one JSON document, or a fact a line."""
     if as_json:
         print_json(facts)
         return
@@ -63,17 +60,18 @@ def report(as_json: bool, facts: dict[str, Any]) -> None:
 
 
 def print_json(facts: Any) -> None:
+    """Print one JSON document on standard output."""
     print(json.dumps(_finite(facts), indent=2, default=str, allow_nan=False))
 
 
 def print_line(line: str) -> None:
-    """A line on standard output; letters that it cannot show, as of a name in an unknown encoding, become ``\\xff``."""
+    """Print a line on standard output; letters that it cannot show, as of a broken file name, become ``\\xff``."""
     encoding = sys.stdout.encoding or "utf-8"
     print(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows no NaN and no infinity: they become null."""
+    """Replace NaN and infinities, which JSON does not know, by None."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import sparsedepth
-from sparsedepth.cli.places import dictionary_named, find_sources
-from sparsedepth.cli.reading import Reading
-from sparsedepth.cli.tasks import Notes
+from sparsedepth.cli.batch.plan import find_sources
+from sparsedepth.cli.batch.spec import Notes
+from sparsedepth.cli.options import MapReader, load_dictionary
 from sparsedepth.coding.learn import Phase, schedule, start_from
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
@@ -76,7 +76,7 @@ class Settings:
 
     def first_dictionary(self, stream: PatchStream) -> Dictionary:
         """Return the dictionary that learning starts from: the user's, or patches of the maps."""
-        first = dictionary_named(self.start) if self.start else start_from(stream, self.atoms, self.shape, self.seed)
+        first = load_dictionary(self.start) if self.start else start_from(stream, self.atoms, self.shape, self.seed)
         if first.patch_shape != self.shape:
             raise InputError(f"the start has patches of {first.patch_shape}, not {self.shape}; set --patch accordingly")
         return first
@@ -110,19 +110,19 @@ class Training:
     images: list[DepthImage]
     held_out: list[str]
     other_maps: list[Any]
-    reading: Reading
+    reader: MapReader
     settings: Settings
 
     @classmethod
-    def prepare(cls, maps: Sequence[str], held_out: list[str], settings: Settings, reading: Reading) -> Training:
+    def prepare(cls, maps: Sequence[str], held_out: list[str], settings: Settings, reader: MapReader) -> Training:
         """Read all maps; what is assumed of them is said once."""
         files, notes = [source.path for source in find_sources(maps).files], Notes()
-        images = [_read(file, reading, notes) for file in files]
+        images = [_read(file, reader, notes) for file in files]
         others = [
-            motorcycle_disparity() if name == "motorcycle" else _read(Path(name), reading, notes).values
+            motorcycle_disparity() if name == "motorcycle" else _read(Path(name), reader, notes).values
             for name in held_out
         ]
-        return cls(files, images, held_out, others, reading, settings)
+        return cls(files, images, held_out, others, reader, settings)
 
     @cached_property
     def stream(self) -> PatchStream:
@@ -141,11 +141,11 @@ class Training:
     def about(self) -> dict[str, str]:
         """What the dictionary is made of, for its record."""
         softening = f"softening {self.stream.softening:g} map deviations"
-        scale = {} if self.reading.scale is None else {"scale": str(self.reading.scale)}
+        scale = {} if self.reader.scale is None else {"scale": str(self.reader.scale)}
         return {
             "trained_on": _checksum(self.files),
             "unit": ", ".join(sorted({image.unit or "unknown" for image in self.images})),
-            "profile": self.reading.profile,
+            "profile": self.reader.profile,
             **scale,
             "normalisation": f"mean removed, divided by sqrt(variance + softening^2), {softening}",
             **self.settings.facts(),
@@ -168,13 +168,13 @@ class Training:
         given = [_name(file) for file in self.files]
         words = [
             *("sparsedepth", "learn", *(given if len(given) <= 4 else [given[0], "...", given[-1]])),
-            *("-o", output.name, "--profile", self.reading.profile),
+            *("-o", output.name, "--profile", self.reader.profile),
         ]
-        words += [] if self.reading.scale is None else ["--scale", str(self.reading.scale)]
+        words += [] if self.reader.scale is None else ["--scale", str(self.reader.scale)]
         for name, value in self.settings.options(n_atoms).items():
             words += [f"--{name}", str(value)]
         repeated: dict[str, Iterable[object]] = {
-            "invalid": self.reading.invalid or [],
+            "invalid": self.reader.invalid or [],
             "every": self.settings.every,
             "held-out": map(_name, self.held_out),
         }
@@ -184,8 +184,8 @@ class Training:
         return shlex.join(words)
 
 
-def _read(file: Path, reading: Reading, notes: Notes) -> DepthImage:
-    image = reading(file)
+def _read(file: Path, reader: MapReader, notes: Notes) -> DepthImage:
+    image = reader(file)
     notes.add(file.name, image.assumed)
     return image
 

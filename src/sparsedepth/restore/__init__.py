@@ -23,12 +23,14 @@ from sparsedepth.restorer_pool import RestorerPool
 from sparsedepth.tiling import TiledMap
 from sparsedepth.vocabulary import Belief, DepthImage, DepthMap, InputError, Restoration
 
-__all__ = ["METHODS", "METHOD_VERSION", "Restorer", "Settings", "believe", "denoise", "inpaint"]
+__all__ = ["METHODS", "METHOD_VERSION", "QUALITIES", "Restorer", "Settings", "believe", "denoise", "inpaint"]
 
 METHOD_VERSION = 1
 """Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
 again."""
 
+QUALITIES = ("fast", "balanced", "best", "paper")
+"""From the least effort to the paper's own."""
 METHODS = {"calibrated": pipeline, "paper": paper}
 """Name -> module with ``patch_coder(dictionary, quality, settings)`` and ``fit(sample, coder, settings, ...)``."""
 

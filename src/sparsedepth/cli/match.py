@@ -1,4 +1,4 @@
-"""Disparity from two views."""
+"""Match two views."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sparsedepth.cli.places import Source, Sources, require_apart, require_new, require_place
-from sparsedepth.cli.terminal import ForceOption, JsonOption, print_json, print_line, progress_bar
+from sparsedepth.cli.batch.plan import (
+    Source,
+    Sources,
+    require_apart,
+    require_new,
+    require_origin_format,
+    require_variance_format,
+    require_writable,
+)
+from sparsedepth.cli.options import ForceOption, JsonOption
+from sparsedepth.cli.terminal import print_json, print_line, progress_bar
 from sparsedepth.files import read_photo, write, write_array
 from sparsedepth.files.formats import format_of
 from sparsedepth.matching import Stage, n_stages, stages
 from sparsedepth.stereo import solvers
 from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Match, Origin, StereoPair
 
-FARTHEST = 65.0
-"""Metres that integer files can hold as millimetres; what is farther is unknown there."""
+MAX_METRES = 65.0
+"""Farthest depth in an integer file of millimetres; what is farther is unknown there."""
 
 
 def match_command(
@@ -54,21 +63,21 @@ def match_command(
     Integer files hold disparities as KITTI does, 256 a pixel.
     """
     outputs = {"disparity": output, "variance": variance_out, "origin": origin_out, "depth": depth_out}
-    places = {name: path for name, path in outputs.items() if path is not None}
+    paths = {name: path for name, path in outputs.items() if path is not None}
     _require_camera(depth_out, focal, baseline)
-    _require_places(left, right, places, force)
+    _require_outputs(left, right, paths, force)
     begin = time.monotonic()
     solvers.load(solver)
     pair = StereoPair.from_images(read_photo(left), read_photo(right), max_disparity)
-    wishes: dict[str, Any] = {"prior": not no_prior, "rounds": rounds, "threads": threads, "seed": seed}
-    found = _followed(stages(pair, solver=solver, **wishes), n_stages(not no_prior, rounds))
-    _write(found, places, (focal or 0) * (baseline or 0))
+    options: dict[str, Any] = {"prior": not no_prior, "rounds": rounds, "threads": threads, "seed": seed}
+    found = _follow(stages(pair, solver=solver, **options), n_stages(not no_prior, rounds))
+    _write(found, paths, (focal or 0) * (baseline or 0))
     facts = _facts(found, pair, solver, not no_prior) | {"seconds": round(time.monotonic() - begin, 3)}
-    _tell(facts | {name: str(path) for name, path in places.items()}, left, right, output, as_json)
+    _print_facts(facts | {name: str(path) for name, path in paths.items()}, left, right, output, as_json)
 
 
-def _followed(steps: Iterator[Stage], total: int) -> Match:
-    """The result of the last stage, with a bar on the way."""
+def _follow(steps: Iterator[Stage], total: int) -> Match:
+    """Return the result of the last stage, with a bar on the way."""
     with progress_bar() as bar:
         shown = bar.add_task("matching", total=total)
         for stage in steps:
@@ -86,33 +95,33 @@ def _require_camera(depth_out: Path | None, focal: float | None, baseline: float
             raise InputError(f"--{name} is {number:g}; it must be a positive number")
 
 
-def _require_places(left: Path, right: Path, places: dict[str, Path], force: bool) -> None:
+def _require_outputs(left: Path, right: Path, paths: dict[str, Path], force: bool) -> None:
     """Refuse what cannot be written, before any work is done."""
-    for name, path in places.items():
-        require_place(path)
-        integers = format_of(path).integers
-        if name == "variance" and integers:
-            raise InputError(f"{path} holds integers and variances are none; use .tiff, .pfm, .npy or .npz")
-        if name == "origin" and not (integers or path.suffix.lower() in (".npy", ".npz")):
-            raise InputError(f"{path} holds float numbers and origins are integers; use .png, .pgm, .npy or .npz")
+    for name, path in paths.items():
+        require_writable(path)
+        format_of(path)
+        if name == "variance":
+            require_variance_format(path)
+        if name == "origin":
+            require_origin_format(path)
     for view in (left, right):
-        require_apart(Sources([Source(view, Path(view.name))], many=False), *([path] for path in places.values()))
-    require_new(list(places.values()), force)
+        require_apart(Sources([Source(view, Path(view.name))], many=False), *([path] for path in paths.values()))
+    require_new(list(paths.values()), force)
 
 
-def _write(found: Match, places: dict[str, Path], metres: float) -> None:
-    """The disparities last: where they are, the others are."""
-    if "variance" in places:
-        write_array(places["variance"], found.variance)
-    if "origin" in places:
-        write_array(places["origin"], found.origin)
-    if "depth" in places:
-        path = places["depth"]
+def _write(found: Match, paths: dict[str, Path], metres: float) -> None:
+    """Write the disparities last: where they are, the others are."""
+    if "variance" in paths:
+        write_array(paths["variance"], found.variance)
+    if "origin" in paths:
+        write_array(paths["origin"], found.origin)
+    if "depth" in paths:
+        path = paths["depth"]
         depth = _depth(found.disparity, metres)
         if _integers(path):
-            depth = np.where(depth <= FARTHEST, depth, np.nan)
+            depth = np.where(depth <= MAX_METRES, depth, np.nan)
         write(path, DepthImage(depth, "m"), profile="mm" if _integers(path) else None)
-    path = places["disparity"]
+    path = paths["disparity"]
     write(path, found, profile="kitti-disparity" if _integers(path) else None)
 
 
@@ -121,7 +130,7 @@ def _integers(path: Path) -> bool:
 
 
 def _depth(disparity: DepthMap, metres: float) -> DepthMap:
-    """Focal length times baseline over disparity; NaN at infinity."""
+    """Return focal length times baseline over disparity; NaN at infinity."""
     near = disparity > 0
     return np.where(near, metres / np.where(near, disparity, 1), np.nan).astype(np.float32)
 
@@ -138,7 +147,7 @@ def _facts(found: Match, pair: StereoPair, solver: str, prior: bool) -> dict[str
     }
 
 
-def _tell(facts: dict[str, Any], left: Path, right: Path, output: Path, as_json: bool) -> None:
+def _print_facts(facts: dict[str, Any], left: Path, right: Path, output: Path, as_json: bool) -> None:
     if as_json:
         print_json({"left": str(left), "right": str(right)} | facts)
         return

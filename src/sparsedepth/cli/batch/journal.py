@@ -1,7 +1,7 @@
-"""The record that a run keeps in its output folder, so that a later one knows what is done and can check it.
+"""The journal of a run in its output folder, with which a later run knows what is done and can check it.
 
-A line says that a result is about to be written, another one that it is there: what it was made from and the SHA-256 of
-each of its files. A run that was killed leaves at most one torn line, which counts for nothing.
+A line says that a result is about to be written. Another one says that it is there, with the SHA-256 of its inputs and
+of each of its files. A run that was killed leaves at most one torn line, which is ignored.
 """
 
 from __future__ import annotations
@@ -15,52 +15,52 @@ from threading import Lock
 from typing import Any
 
 NAME = ".sparsedepth-journal"
-PIECE = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
 class Journal:
-    """The record of one folder, for one way of making its results; many threads may write to it at once."""
+    """The journal of one folder, for one way of making its results; many threads may write to it at once."""
 
-    def __init__(self, folder: Path, making: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, fingerprint: dict[str, Any]) -> None:
         self._path, self._lock = folder / NAME, Lock()
-        self._making = json.dumps(making, sort_keys=True, default=str)
+        self._fingerprint = json.dumps(fingerprint, sort_keys=True, default=str)
         self._lines = _read(self._path)
         self._folder = folder
 
-    def mentions(self, output: Path) -> bool:
-        """Whether this result was begun by one of our runs, so that it may be made again."""
+    def contains(self, output: Path) -> bool:
+        """Return whether one of our runs began this result, so that it may be made again."""
         return self._key(output) in self._lines
 
-    def vouches(self, inputs: Sequence[Path], outputs: Sequence[Path]) -> bool:
-        """Whether the result, whose name is the last output's, was made of these inputs and is as it was written."""
+    def is_valid(self, inputs: Sequence[Path], outputs: Sequence[Path]) -> bool:
+        """Return whether the result, named by its last output, was made of these inputs and is unchanged."""
         line = self._lines.get(self._key(outputs[-1]))
         if line is None or "files" not in line or len(line["files"]) != len(outputs):
             return False
         try:
-            return [_digest(path) for path in outputs] == line["files"] and self._origin(inputs) == line["from"]
+            return [_digest(path) for path in outputs] == line["files"] and self._digest_of(inputs) == line["from"]
         except OSError:
             return False
 
     def begin(self, output: Path) -> None:
-        """A result will be written now."""
+        """Record that a result will be written now."""
         self._write({"output": self._key(output)})
 
     def end(self, inputs: Sequence[Path], outputs: Sequence[Path]) -> None:
-        """It is there, whole."""
+        """Record that a result is there, whole."""
         files = [_digest(path) for path in outputs]
-        self._write({"output": self._key(outputs[-1]), "from": self._origin(inputs), "files": files})
+        self._write({"output": self._key(outputs[-1]), "from": self._digest_of(inputs), "files": files})
 
     def _key(self, output: Path) -> str:
         return os.fsencode(output.relative_to(self._folder)).decode(errors="backslashreplace")
 
-    def _origin(self, inputs: Sequence[Path]) -> str:
-        made = hashlib.sha256(self._making.encode())
+    def _digest_of(self, inputs: Sequence[Path]) -> str:
+        made = hashlib.sha256(self._fingerprint.encode())
         for path in inputs:
             made.update(_digest(path).encode())
         return made.hexdigest()
 
     def _write(self, line: dict[str, Any]) -> None:
-        """One write of a whole line, so that those of two runs do not mix; it begins a new line, after a torn one."""
+        """Write a whole line at once, so that two runs do not mix; it begins a new line, after a torn one."""
         with self._lock:
             self._lines[line["output"]] = line
             file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -71,7 +71,7 @@ class Journal:
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
-    """The last word on each result; lines that make no sense are left out."""
+    """Read the last line on each result; broken lines are left out."""
     found: dict[str, dict[str, Any]] = {}
     if not path.is_file():
         return found
@@ -88,6 +88,6 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while piece := file.read(PIECE):
-            digest.update(piece)
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The page and the HTTP service."""
+"""Serve the page and the HTTP service."""
 
 from __future__ import annotations
 

@@ -9,20 +9,20 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from sparsedepth.cli.places import Source, Sources, require_apart, require_new, require_place
-from sparsedepth.cli.reading import InvalidOption, ProfileOption, Reading, ScaleOption
-from sparsedepth.cli.terminal import ForceOption, warn
+from sparsedepth.cli.batch.plan import Source, Sources, require_apart, require_new, require_writable
+from sparsedepth.cli.options import ForceOption, InvalidOption, MapReader, ProfileOption, ScaleOption
+from sparsedepth.cli.terminal import warn
 from sparsedepth.files import read_array
 from sparsedepth.files.profiles import profile_named
 from sparsedepth.files.stored import Pixels
 from sparsedepth.pictures import save_map, save_origin, save_variance
 from sparsedepth.vocabulary import InputError, Origin
 
-LONGEST_TITLE = 80
+MAX_TITLE_LETTERS = 80
 
 
 def show_command(
-    file: Annotated[Path, typer.Argument(help="A map, or a variance or origin that was written beside one.")],
+    file: Annotated[Path, typer.Argument(help="A map, or a variance or origin that was written with one.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The picture (.png).")],
     profile: ProfileOption = "auto",
     scale: ScaleOption = None,
@@ -40,19 +40,19 @@ def show_command(
         raise InputError("--variance and --origin are two pictures; draw one at a time")
     if limits is not None and not (np.isfinite(limits).all() and limits[0] < limits[1]):
         raise InputError(f"--limits are {limits[0]:g} and {limits[1]:g}; the first must be below the second")
-    require_place(output, ".png")
+    require_writable(output, ".png")
     require_apart(Sources([Source(file, Path(file.name))], many=False), [output])
     require_new([output], force)
     name = _title(file.name if title is None else title)
-    reading = Reading(profile, scale, invalid)
+    reader = MapReader(profile, scale, invalid)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # letters that the font lacks are drawn as boxes
         if origin:
             save_origin(origins_of(file), output, title=name)
         elif variance:
-            save_variance(_numbers(file, "variance"), output, title=name, unit=_squared(file, reading), limits=limits)
+            save_variance(_numbers(file, "variance"), output, title=name, unit=_squared(file, reader), limits=limits)
         else:
-            image = reading(file)
+            image = reader(file)
             if image.assumed:
                 warn(image.assumed)
             what = f"{image.kind}, {image.unit}" if image.unit else f"{image.kind}, unit unknown"
@@ -61,7 +61,11 @@ def show_command(
 
 def _title(text: str) -> str:
     text = "".join(letter if letter.isprintable() else "?" for letter in text.encode(errors="replace").decode())
-    return text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE // 2] + "…" + text[-LONGEST_TITLE // 2 + 1 :]
+    return (
+        text
+        if len(text) <= MAX_TITLE_LETTERS
+        else text[: MAX_TITLE_LETTERS // 2] + "…" + text[-MAX_TITLE_LETTERS // 2 + 1 :]
+    )
 
 
 def _numbers(file: Path, name: str) -> Pixels:
@@ -69,7 +73,7 @@ def _numbers(file: Path, name: str) -> Pixels:
 
 
 def origins_of(file: Path) -> Pixels:
-    """The origins that a file holds, or an error that says what they are."""
+    """Read the origins that a file holds."""
     origins = _numbers(file, "origin")
     if origins.dtype.kind not in "iu" or origins.min() < 0 or origins.max() > max(Origin):
         codes = ", ".join(f"{each.value} {each.name.lower()}" for each in Origin)
@@ -77,10 +81,10 @@ def origins_of(file: Path) -> Pixels:
     return origins
 
 
-def _squared(file: Path, reading: Reading) -> str:
-    """The unit of a variance, where anybody says it."""
-    if reading.profile != "auto":
-        unit = profile_named(reading.profile).unit
+def _squared(file: Path, reader: MapReader) -> str:
+    """Return the label of a variance, with its unit where it is known."""
+    if reader.profile != "auto":
+        unit = profile_named(reader.profile).unit
     else:
-        unit = reading(file).unit if file.suffix.lower() == ".npz" else ""
+        unit = reader(file).unit if file.suffix.lower() == ".npz" else ""
     return f"variance, ({unit})²" if "/" in unit else f"variance, {unit}²" if unit else "variance, squared units"

@@ -16,7 +16,7 @@ from PIL import Image
 
 from outputs import files_below
 from sparsedepth import Origin
-from sparsedepth.cli import restoring
+from sparsedepth.cli.batch import run
 from sparsedepth.files import DepthImage, read, read_array, write, write_array
 
 FAST = ("--quality", "fast")
@@ -202,7 +202,7 @@ def test_the_number_of_jobs_does_not_matter(command, folder):
 def test_processes_write_what_threads_write(command, folder):
     """Two jobs get a process each where the maps are many; one job is a thread."""
     (folder / "in/broken.png").write_bytes(b"no picture")
-    for number in range(restoring.MANY):
+    for number in range(run.MIN_MAPS_FOR_PROCESSES):
         camera_png(folder / f"in/{number}.png", scene((16, 18), seed=number))
     for jobs, out in ((1, "threads"), (2, "processes")):
         ended = command("denoise", folder / "in", "-o", folder / out, "--jobs", jobs, "--method", "paper", *FAST)

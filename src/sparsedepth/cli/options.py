@@ -1,7 +1,8 @@
-"""How the numbers of the user's files are to be understood."""
+"""Options that several commands share, and what they mean to the library."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import PROFILES, read
 from sparsedepth.files.profiles import profile_named
 from sparsedepth.vocabulary import DepthImage, InputError
 
+MapsArgument = Annotated[
+    list[str], typer.Argument(help="Maps, folders of maps, or quoted patterns ('scans/**/*.png').", show_default=False)
+]
 ProfileOption = Annotated[
     str,
     typer.Option("--profile", help=f"How files hold numbers: {', '.join(PROFILES)}; auto says what it assumed."),
@@ -24,11 +29,25 @@ ScaleOption = Annotated[
 InvalidOption = Annotated[
     list[float] | None, typer.Option("--invalid", help="Stored number that means unknown; repeatable.")
 ]
+TruthProfileOption = Annotated[
+    str | None, typer.Option("--truth-profile", help="As --profile, for the truth where it differs.")
+]
+TruthScaleOption = Annotated[
+    float | None, typer.Option("--truth-scale", help="As --scale, for the truth where it differs.")
+]
+ThresholdOption = Annotated[
+    float, typer.Option("--threshold", help="A pixel is bad if it is further off, in units.", min=0)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", help="Work by the workers of a Dask cluster: tcp://scheduler:8786.")
+]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How the numbers of the files are to be understood."""
+class MapReader:
+    """A function that reads maps as the options say."""
 
     profile: str
     scale: float | None
@@ -44,4 +63,10 @@ class Reading:
             raise InputError(f"--scale is {self.scale:g}; it must be a positive number")
 
     def __call__(self, path: str | Path) -> DepthImage:
+        """Read a map."""
         return read(path, self.profile, scale=self.scale, invalid=self.invalid or None)
+
+
+def load_dictionary(name: str) -> Dictionary:
+    """Load a dictionary file, or a shipped dictionary by its name."""
+    return Dictionary.load(name) if os.path.exists(name) or name.endswith(".safetensors") else Dictionary.builtin(name)

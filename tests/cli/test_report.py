@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsedepth.cli.places import Source
-from sparsedepth.cli.reading import Reading
-from sparsedepth.cli.reporting import Truths, _finding
-from sparsedepth.cli.reproducing import run_all
+from sparsedepth.cli.batch.plan import Source
+from sparsedepth.cli.options import MapReader
+from sparsedepth.cli.report import Truths, _finding
+from sparsedepth.cli.reproduce import run_all
 from sparsedepth.files import DepthImage, read_about, write
 from sparsedepth.metrics import calibration
 from sparsedepth.report import markdown_page, write_report
@@ -70,7 +70,7 @@ def test_a_report_tells_all_and_needs_nothing(command, folder):
 
 def test_units_are_those_of_the_truth(folder):
     write(folder / "mm.tiff", DepthImage(1000 * TRUTH, "mm"))
-    source, reading = Source(folder / "a.npz", Path("a.npz")), Reading("auto", None, None)
+    source, reading = Source(folder / "a.npz", Path("a.npz")), MapReader("auto", None, None)
     found = [_finding(source, reading, Truths(folder / truth, reading, 1.0)) for truth in ("truth.tiff", "mm.tiff")]
     metres, millimetres = found
     assert millimetres.errors["rmse"] == pytest.approx(1000 * metres.errors["rmse"], rel=1e-4)

@@ -1,4 +1,4 @@
-"""Which files go in, where the results go, and what is refused before any work is done."""
+"""Plan a batch: which files are read, where results go, and what is refused before any work is done."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import FORMATS
+from sparsedepth.files.formats import format_of
 from sparsedepth.vocabulary import InputError
 
 
@@ -23,14 +23,71 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """What the user named; ``many`` = several files, a folder or a pattern, so the output must be a folder."""
+    """The files that the user named; ``many`` = several, a folder or a pattern, so the output must be a folder."""
 
     files: list[Source]
     many: bool
 
 
+@dataclass(frozen=True)
+class Target:
+    """The files of one map: where it is read and where its results go."""
+
+    source: Path
+    name: Path
+    output: Path
+    variance: Path | None = None
+    origin: Path | None = None
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The files that are written, the map last: where it is, the others are."""
+        return [path for path in (self.variance, self.origin, self.output) if path is not None]
+
+
+def plan_targets(
+    inputs: Sequence[str], output: str, variance_out: str | None, origin_out: str | None, npz: bool
+) -> list[Target]:
+    """Return the files of every map; what cannot be read or written is refused."""
+    sources = find_sources(inputs, [folder for folder in (output, variance_out, origin_out) if folder])
+    lists = {"output": output_paths(sources, output, ".npz" if npz else None)}
+    if npz and lists["output"][0].suffix.lower() != ".npz":
+        raise InputError(f"--npz writes .npz and the output is {output}; name a folder, or a file that ends in .npz")
+    if variance_out is not None:
+        lists["variance"] = output_paths(sources, variance_out, ".tiff")
+    if origin_out is not None:
+        lists["origin"] = output_paths(sources, origin_out, ".png")
+    _require_formats(sources, output, lists)
+    require_apart(sources, *lists.values())
+    return [
+        Target(source.path, source.name, **{what: paths[index] for what, paths in lists.items()})
+        for index, source in enumerate(sources.files)
+    ]
+
+
+def _require_formats(sources: Sources, output: str, lists: dict[str, list[Path]]) -> None:
+    """Refuse suffixes that cannot hold what is asked; an odd suffix in a folder is reported with its input."""
+    if not (sources.many or is_folder(output)):
+        format_of(lists["output"][0])
+    for name, require in (("variance", require_variance_format), ("origin", require_origin_format)):
+        if name in lists:
+            require(lists[name][0])
+
+
+def require_variance_format(path: Path) -> None:
+    """Refuse a file that cannot hold variances."""
+    if format_of(path).integers:
+        raise InputError(f"{path} holds integers and variances are none; use .tiff, .pfm, .npy or .npz")
+
+
+def require_origin_format(path: Path) -> None:
+    """Refuse a file that cannot hold origins."""
+    if not (format_of(path).integers or path.suffix.lower() in (".npy", ".npz")):
+        raise InputError(f"{path} holds float numbers and origins are integers; use .png, .pgm, .npy or .npz")
+
+
 def find_sources(given: Sequence[str], outputs: Iterable[str] = ()) -> Sources:
-    """Files as they are, folders and quoted patterns as the maps they hold, but not in an output folder within.
+    """Find the maps that files, folders and quoted patterns name, but not those in an output folder within.
 
     Below the output folder a file keeps its name, and one of a folder or a pattern its path from there.
     """
@@ -54,7 +111,7 @@ def find_sources(given: Sequence[str], outputs: Iterable[str] = ()) -> Sources:
 
 
 def _expanded(word: str) -> tuple[Path | None, list[Path]]:
-    """The folder that names count from, and the maps in it; no folder where the word is one file."""
+    """Return the folder that names are relative to, and the maps in it; no folder where the word is one file."""
     if os.path.isdir(word):
         return Path(word), sorted(_maps_below(word))
     if os.path.lexists(word) or not glob.has_magic(word):
@@ -77,14 +134,14 @@ def _maps_below(folder: str) -> Iterator[Path]:
 
 
 def is_folder(output: str) -> bool:
-    """Whether the user means a folder: it is one, or the name ends with a slash."""
+    """Return whether the user means a folder: it is one, or the name ends with a slash."""
     return output.endswith(("/", os.sep)) or os.path.isdir(output)
 
 
-def targets(sources: Sources, output: str, suffix: str | None = None) -> list[Path]:
-    """Where the result of each source goes: the file that was named, or below that folder, with another suffix."""
+def output_paths(sources: Sources, output: str, suffix: str | None = None) -> list[Path]:
+    """Return the output of each source: the file that was named, or one below that folder, with another suffix."""
     if not (sources.many or is_folder(output)):
-        require_place(Path(output))
+        require_writable(Path(output))
         return [Path(output)]
     folder = require_folder(Path(output))
     names = [source.name if suffix is None else source.name.with_suffix(suffix) for source in sources.files]
@@ -92,7 +149,7 @@ def targets(sources: Sources, output: str, suffix: str | None = None) -> list[Pa
 
 
 def _inside(folder: Path, name: Path) -> Path:
-    """A file below the folder; a name or a link that leads out of it is refused."""
+    """Return a file below the folder; a name or a link that leads out of it is refused."""
     place = folder / name
     if not place.parent.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"{place} leads out of {folder}; remove the link, or choose another folder")
@@ -100,7 +157,7 @@ def _inside(folder: Path, name: Path) -> Path:
 
 
 def require_apart(sources: Sources, *lists: Sequence[Path]) -> None:
-    """Refuse results that would fall on each other or on a source, whatever else is allowed."""
+    """Refuse results that would overwrite each other or a source, even if forced."""
     inputs = {os.path.realpath(source.path): source.path for source in sources.files}
     taken: dict[str, Path] = {}
     for outputs in lists:
@@ -124,7 +181,7 @@ def require_new(outputs: Sequence[Path], force: bool, hint: str = "") -> None:
         raise InputError(f"{there[0]}{more} exists; use --force to overwrite{hint}")
 
 
-def require_place(output: Path, suffix: str | None = None) -> None:
+def require_writable(output: Path, suffix: str | None = None) -> None:
     """Refuse an output that cannot be written, before any work is done."""
     if not output.name or output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it")
@@ -136,7 +193,7 @@ def require_place(output: Path, suffix: str | None = None) -> None:
 
 
 def require_folder(output: Path) -> Path:
-    """The folder, made if need be."""
+    """Return the folder; it is made if need be."""
     if os.path.lexists(output) and not output.is_dir():
         raise InputError(f"{output} is a file; name a folder")
     try:
@@ -152,17 +209,12 @@ def _require_rights(folder: Path) -> None:
         raise InputError(f"cannot write into {folder}: it is read-only; choose another folder, or change its rights")
 
 
-def file_for(place: Path, name: Path, suffixes: Iterable[str] = FORMATS) -> Path:
-    """The file itself, or the one below a folder that has this name, whatever its suffix."""
-    if not place.is_dir():
-        return place
-    found = [place / name.with_suffix(suffix) for suffix in suffixes]
+def file_for(given: Path, name: Path, suffixes: Iterable[str] = FORMATS) -> Path:
+    """Return the file itself, or the one below a folder that has this name, whatever its suffix."""
+    if not given.is_dir():
+        return given
+    found = [given / name.with_suffix(suffix) for suffix in suffixes]
     found = [file for file in found if os.path.isfile(file)]
     if not found:
-        raise InputError(f"there is no file {place / name.with_suffix('.*')} for {name}")
+        raise InputError(f"there is no file {given / name.with_suffix('.*')} for {name}")
     return found[0]
-
-
-def dictionary_named(name: str) -> Dictionary:
-    """A dictionary file, or a shipped one."""
-    return Dictionary.load(name) if os.path.exists(name) or name.endswith(".safetensors") else Dictionary.builtin(name)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from outputs import files_below
-from sparsedepth.cli import journal
+from sparsedepth.cli.batch import journal
 from sparsedepth.files import write_array
 
 QUICK = ("--quality", "fast", "--method", "paper", "--profile", "mm")

@@ -1,4 +1,4 @@
-"""The demo, and the experiments of the paper."""
+"""Run the demo, and the experiments of the paper."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from sparsedepth import experiments
-from sparsedepth.cli.places import require_folder, require_new
-from sparsedepth.cli.terminal import ForceOption, JsonOption, progress_bar, report
+from sparsedepth.cli.batch.plan import require_folder, require_new
+from sparsedepth.cli.options import ForceOption, JsonOption
+from sparsedepth.cli.terminal import print_facts, progress_bar
 from sparsedepth.findings import closing
 from sparsedepth.report import Html, markdown_page, write_report
 
@@ -22,10 +23,10 @@ def demo_command(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore a real map with real holes and added noise, beside what else one might use; write a report."""
+    """Restore a real map with real holes and added noise, compare with other methods, and write a report."""
     require_folder(output)
     require_new([output / name for name in experiments.load("demo").PRODUCTS], force)
-    report(as_json, _run("demo", experiments.load("demo"), output))
+    print_facts(as_json, _run("demo", experiments.load("demo"), output))
 
 
 def reproduce_command(
@@ -38,7 +39,7 @@ def reproduce_command(
 ) -> None:
     """Repeat an experiment of the paper and write its table and pictures, and all of them as one report.html."""
     names = experiments.names() if name == "all" else [name]
-    report(as_json, run_all({each: experiments.load(each) for each in names}, output, quick=quick))
+    print_facts(as_json, run_all({each: experiments.load(each) for each in names}, output, quick=quick))
 
 
 def run_all(chosen: Mapping[str, Any], output: Path, *, quick: bool) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def run_all(chosen: Mapping[str, Any], output: Path, *, quick: bool) -> dict[str
 
 
 def _page(output: Path, name: str) -> Html:
-    """What the experiment wrote."""
+    """Return the page that the experiment wrote."""
     return markdown_page(output / f"{name}.md")
 
 

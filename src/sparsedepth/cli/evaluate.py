@@ -1,4 +1,4 @@
-"""Hold a result against the truth."""
+"""Compare a result with the truth."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sparsedepth.cli.reading import InvalidOption, ProfileOption, Reading, ScaleOption
-from sparsedepth.cli.terminal import JsonOption, print_json, print_line, say, warn
+from sparsedepth.cli.options import (
+    InvalidOption,
+    JsonOption,
+    MapReader,
+    ProfileOption,
+    ScaleOption,
+    ThresholdOption,
+    TruthProfileOption,
+    TruthScaleOption,
+)
+from sparsedepth.cli.terminal import print_json, print_line, say, warn
 from sparsedepth.files import read_array
 from sparsedepth.files.stored import Pixels
 from sparsedepth.metrics import bad_pixels, calibration, mae, psnr, rmse
@@ -23,44 +32,45 @@ def evaluate_command(
     profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
-    truth_profile: Annotated[str | None, typer.Option(help="As --profile, for the truth where it differs.")] = None,
-    truth_scale: Annotated[float | None, typer.Option(help="As --scale, for the truth where it differs.")] = None,
+    truth_profile: TruthProfileOption = None,
+    truth_scale: TruthScaleOption = None,
     variance: Annotated[
         Path | None, typer.Option(help="The result's variances, where they are in a file of their own.")
     ] = None,
-    threshold: Annotated[float, typer.Option(help="A pixel is bad if it is further off, in units.", min=0)] = 1.0,
+    threshold: ThresholdOption = 1.0,
     peak: Annotated[float | None, typer.Option(help="Peak of the PSNR; the truth's range by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how far a result is from the truth, and whether its variances are honest (calibration 1 = they are)."""
     if peak is not None and not peak > 0:
         raise InputError(f"--peak is {peak:g}; it must be a positive number")
-    image = read_aloud(result, Reading(profile, scale, invalid))
-    true = read_aloud(truth, Reading(truth_profile or profile, scale if truth_scale is None else truth_scale, invalid))
-    promised = variance_of(result, variance)
-    if named_array(truth, "origin") is not None and promised is None:
+    image = read_and_warn(result, MapReader(profile, scale, invalid))
+    true_scale = scale if truth_scale is None else truth_scale
+    true = read_and_warn(truth, MapReader(truth_profile or profile, true_scale, invalid))
+    variances = variance_of(result, variance)
+    if named_array(truth, "origin") is not None and variances is None:
         say(f"{truth} is itself a restoration, and {result} is not; the order is RESULT TRUTH")
     came, image = image.unit, in_unit_of(true, image)
     facts = errors_of(image.values, true.values, threshold, peak) | {"unit": true.unit or "unknown"}
-    if promised is not None:
-        promised = promised * unit_factor(came, image.kind, image.unit) ** 2
-        facts["calibration"] = _calibration(image.values, true.values, promised)
+    if variances is not None:
+        variances = variances * unit_factor(came, image.kind, image.unit) ** 2
+        facts["calibration"] = _calibration(image.values, true.values, variances)
     if as_json:
         print_json(facts)
     else:
-        _tell(facts, threshold)
+        _print_facts(facts, threshold)
 
 
-def read_aloud(path: Path, reading: Reading) -> DepthImage:
-    """A map; what was assumed of it is said."""
-    image = reading(path)
+def read_and_warn(path: Path, reader: MapReader) -> DepthImage:
+    """Read a map, and print what was assumed of it."""
+    image = reader(path)
     if image.assumed:
         warn(image.assumed)
     return image
 
 
 def named_array(path: Path, name: str) -> Pixels | None:
-    """A named array of an npz file, if it has one."""
+    """Read a named array of an npz file, if it has one."""
     if path.suffix.lower() != ".npz":
         return None
     with zipfile.ZipFile(path) as archive:
@@ -68,15 +78,15 @@ def named_array(path: Path, name: str) -> Pixels | None:
     return read_array(path, name=name) if there else None
 
 
-def variance_of(result: Path, apart: Path | None = None) -> Pixels | None:
-    """The variances of a result, in a file of their own or beside it, if there are any."""
-    if apart is not None:
-        return read_array(apart, name="variance" if apart.suffix.lower() == ".npz" else "")
+def variance_of(result: Path, own_file: Path | None = None) -> Pixels | None:
+    """Read the variances of a result, in a file of their own or in its npz file, if there are any."""
+    if own_file is not None:
+        return read_array(own_file, name="variance" if own_file.suffix.lower() == ".npz" else "")
     return named_array(result, "variance")
 
 
 def in_unit_of(truth: DepthImage, image: DepthImage) -> DepthImage:
-    """The result in the truth's unit; metres and millimetres convert, all else must agree."""
+    """Return the result in the truth's unit; metres and millimetres convert, all else must agree."""
     if image.kind != truth.kind:
         raise InputError(
             f"the result is {image.kind} and the truth {truth.kind}; say --profile and --truth-profile, or convert"
@@ -92,7 +102,7 @@ def in_unit_of(truth: DepthImage, image: DepthImage) -> DepthImage:
 
 
 def errors_of(estimate: DepthMap, truth: DepthMap, threshold: float, peak: float | None = None) -> dict[str, Any]:
-    """How far a map is from the truth, in its unit; the PSNR is None where the truth is flat."""
+    """Measure how far a map is from the truth, in its unit; the PSNR is None where the truth is flat."""
     known = np.isfinite(truth)
     error = rmse(estimate, truth, missing="ignore")
     flat = peak is None and np.ptp(truth[known]) == 0
@@ -117,7 +127,7 @@ def _calibration(estimate: DepthMap, truth: DepthMap, variance: Pixels) -> dict[
     return {"overall": found.overall, "deciles": [dict(zip(names, map(float, tenth), strict=True)) for tenth in tenths]}
 
 
-def _tell(facts: dict[str, Any], threshold: float) -> None:
+def _print_facts(facts: dict[str, Any], threshold: float) -> None:
     unit = facts["unit"] if facts["unit"] != "unknown" else "(unit unknown)"
     decibels = "flat truth: give --peak" if facts["psnr"] is None else f"{facts['psnr']:.2f} dB"
     lines = {

@@ -1,0 +1,1 @@
+"""Restore many files: plan the outputs, restore file by file, keep a journal."""

@@ -1,0 +1,163 @@
+"""Restore depth maps, one or thousands: the commands denoise and inpaint."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sparsedepth.cli.batch.plan import plan_targets
+from sparsedepth.cli.batch.run import RunOptions, run_batch
+from sparsedepth.cli.batch.spec import RestoreSpec
+from sparsedepth.cli.options import (
+    ClusterOption,
+    ForceOption,
+    InvalidOption,
+    MapReader,
+    MapsArgument,
+    ProfileOption,
+    ScaleOption,
+    load_dictionary,
+)
+from sparsedepth.restore import METHODS, QUALITIES, Restorer
+
+Output = Annotated[
+    str, typer.Option("-o", "--output", help="A file; or a folder, for several maps or with a slash at its end.")
+]
+OutputProfile = Annotated[
+    str | None, typer.Option("--output-profile", help="Write as this profile does, instead of as the map came.")
+]
+OutputScale = Annotated[float | None, typer.Option("--output-scale", help="Stored number per unit, in the output.")]
+VarianceOut = Annotated[
+    str | None, typer.Option("--variance-out", help="File (or folder) for the variances, in squared units: .tiff, ...")
+]
+OriginOut = Annotated[
+    str | None,
+    typer.Option("--origin-out", help="File (or folder) for origins: 0 measured, 1 corrected, 2 filled, 3 refused."),
+]
+NpzOption = Annotated[
+    bool, typer.Option("--npz", help="Write each map with its variance, origin and unit into one .npz.")
+]
+
+
+def _known_quality(name: str) -> str:
+    """Refuse a quality that is not known."""
+    if name not in QUALITIES:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(QUALITIES)}")
+    return name
+
+
+QualityOption = Annotated[
+    str,
+    typer.Option(
+        "--quality",
+        metavar=f"[{'|'.join(QUALITIES)}]",
+        callback=_known_quality,
+        help="Effort; 'paper' is the paper's own, and slow.",
+    ),
+]
+DictionaryOption = Annotated[
+    str | None, typer.Option("--dictionary", help="A dictionary file, or the name of a shipped one.")
+]
+MethodOption = Annotated[str | None, typer.Option("--method", help=f"One of: {', '.join(METHODS)}.")]
+SensorVariance = Annotated[
+    str | None,
+    typer.Option(
+        "--sensor-variance",
+        help="Variance of each pixel, in squared units; a file for all maps, or a folder with one of each name.",
+    ),
+]
+GuideOption = Annotated[
+    str | None,
+    typer.Option(
+        "--guide",
+        help="A picture of the same view and size, to fill holes by; a file for all maps, or a folder as above.",
+    ),
+]
+OutwardOption = Annotated[bool, typer.Option("--outward", help="Fill large holes too, less certain inwards.")]
+JobsOption = Annotated[int | None, typer.Option("--jobs", help="Files at the same time; all cores by default.", min=1)]
+SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Leave out maps whose result exists.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Leave out maps whose result was made so before and is whole; redo the others.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: what became of each file.")]
+
+
+def denoise_command(
+    inputs: MapsArgument,
+    output: Output,
+    profile: ProfileOption = "auto",
+    scale: ScaleOption = None,
+    invalid: InvalidOption = None,
+    output_profile: OutputProfile = None,
+    output_scale: OutputScale = None,
+    variance_out: VarianceOut = None,
+    origin_out: OriginOut = None,
+    npz: NpzOption = False,
+    quality: QualityOption = "balanced",
+    dictionary: DictionaryOption = None,
+    method: MethodOption = None,
+    sensor_variance: SensorVariance = None,
+    guide: GuideOption = None,
+    second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
+    outward: OutwardOption = False,
+    no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are.")] = False,
+    jobs: JobsOption = None,
+    force: ForceOption = False,
+    skip_existing: SkipOption = False,
+    resume: ResumeOption = False,
+    cluster: ClusterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from.
+
+    One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
+    """
+    options = {"quality": quality, "outward": outward, "fill": not no_fill, "second_pass": second_pass}
+    reader = MapReader(profile, scale, invalid)
+    targets = plan_targets(inputs, output, variance_out, origin_out, npz)
+    spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
+    run_batch("denoising", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json))
+
+
+def inpaint_command(
+    inputs: MapsArgument,
+    output: Output,
+    profile: ProfileOption = "auto",
+    scale: ScaleOption = None,
+    invalid: InvalidOption = None,
+    output_profile: OutputProfile = None,
+    output_scale: OutputScale = None,
+    variance_out: VarianceOut = None,
+    origin_out: OriginOut = None,
+    npz: NpzOption = False,
+    quality: QualityOption = "balanced",
+    dictionary: DictionaryOption = None,
+    method: MethodOption = None,
+    sensor_variance: SensorVariance = None,
+    guide: GuideOption = None,
+    outward: OutwardOption = False,
+    jobs: JobsOption = None,
+    force: ForceOption = False,
+    skip_existing: SkipOption = False,
+    resume: ResumeOption = False,
+    cluster: ClusterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
+    options = {"quality": quality, "outward": outward, "correct": False}
+    reader = MapReader(profile, scale, invalid)
+    targets = plan_targets(inputs, output, variance_out, origin_out, npz)
+    spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
+    run_batch("inpainting", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json))
+
+
+def _spec(
+    options: dict[str, Any], dictionary: str | None, method: str | None, reader: MapReader, *more: Any
+) -> RestoreSpec:
+    """Return what is done to every map; options that cannot be met are refused now."""
+    if method is not None:
+        options = {**options, "method": method}
+    if dictionary is not None:
+        options = {**options, "dictionary": load_dictionary(dictionary)}
+    return RestoreSpec(Restorer(**options), options, reader, *more)
