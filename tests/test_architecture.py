@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "tensor_files": {"vocabulary"},
     "dictionary": {"vocabulary", "atomic_files", "tensor_files"},
     "fitted": {"vocabulary", "atomic_files", "tensor_files"},
-    "files": {"vocabulary", "atomic_files"},
+    "files": {"vocabulary", "atomic_files", "parallel"},
     "pictures": {"vocabulary", "atomic_files", "dictionary"},
     "markdown": {"vocabulary", "atomic_files"},
     "report": {"vocabulary", "atomic_files"},

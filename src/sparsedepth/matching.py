@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.parallel import cores, in_order
+from sparsedepth.parallel import cores, map_in_threads
 from sparsedepth.restore import believe as sparse_belief
 from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.costs import ad_census
@@ -91,7 +91,7 @@ def stages(
     yield Stage("matching both views")
     if chosen.steps is None:
         solve = partial(_solved, chosen, seed=seed)
-        disparity, mirrored = in_order(solve, (pair, pair.mirrored()), min(2, threads or cores()))
+        disparity, mirrored = map_in_threads(solve, (pair, pair.mirrored()), min(2, threads or cores()))
     else:
         disparity = yield from _followed(chosen, pair, "left", seed)
         mirrored = yield from _followed(chosen, pair.mirrored(), "right", seed)

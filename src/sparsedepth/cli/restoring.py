@@ -32,7 +32,7 @@ from sparsedepth.cli.tasks import Notes, Place, RestoringTask, Shared
 from sparsedepth.cli.terminal import ClusterOption, ForceOption, print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
 from sparsedepth.files.formats import format_of
-from sparsedepth.parallel import cores, in_order, one_blas_thread
+from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.restore import METHODS, Restorer
 from sparsedepth.vocabulary import InputError
 
@@ -277,7 +277,7 @@ def _waiting(task: RestoringTask, places: list[Place], run: Run, journal: Journa
             return False
 
     with progress_bar(Rate()) as bar:
-        verified = list(bar.track(in_order(done, places, cores()), len(places), description="verifying"))
+        verified = list(bar.track(map_in_threads(done, places, cores()), len(places), description="verifying"))
     return [place for place, whole in zip(places, verified, strict=True) if not whole]
 
 

@@ -19,7 +19,7 @@ from sparsedepth.coding.infer import infer, sparse_codes
 from sparsedepth.coding.matmul import multiplied
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Normalised, add_tiles, normalise
 from sparsedepth.restore.tiling import Window
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -185,7 +185,7 @@ def _sums(whole: Band, coding: Coding, window: Window | None, threads: int, *, o
         mine = tops[band]
         return mine, _tally(whole.rows(slice(mine[0], mine[-1] + height)), coding, mine - mine[0], lefts, of_noise)
 
-    for mine, part in in_order(tally, _bands(len(tops), len(lefts)), threads):
+    for mine, part in map_in_threads(tally, _bands(len(tops), len(lefts)), threads):
         sums[:, mine[0] : mine[-1] + height] += part
     return sums.reshape(-1, *shape)
 

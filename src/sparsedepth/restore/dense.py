@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates, percentile_filter
 
 from sparsedepth.coding.noise import Stationary
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.restore.aggregate import Coding, vote
 from sparsedepth.restore.simulation import Levels
 from sparsedepth.restore.tiling import Window
@@ -260,7 +260,7 @@ class Smoother:
             noise = once.deviation * np.random.default_rng(index).standard_normal(window.whole)
             return once, self.code((once.smooth + noise).astype(np.float32), window, 1)
 
-        coded = list(in_order(rehearse, range(len(parts)), threads))
+        coded = list(map_in_threads(rehearse, range(len(parts)), threads))
         careful = replace(self, share=Share.of(coded)) if _takes_texture([once for once, _ in coded]) else self
         error = ((again.spread, np.square(careful._blended(again) - once.smooth)) for once, again in coded)
         return replace(careful, variance=_levels(error))

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.restore import dense
 from sparsedepth.restore.aggregate import Coding
 from sparsedepth.restore.clusters import Blots
@@ -206,7 +206,7 @@ def _lesson(value: Floats, rehearsal: Rehearsal, coding: Coding, threads: int) -
     """Hide some known pixels, once corrected, and fill them."""
     truth = rehearsal.sample(value)
     hidden = rehearsal.hidden & np.isfinite(truth)
-    parts = in_order(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
+    parts = map_in_threads(lambda part: fill_holes(part, coding, 1), np.where(hidden, np.nan, truth), threads)
     filled = Filled(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
     return Lesson(filled, truth, hidden, np.isnan(value), coding.dictionary.patch_shape)
 

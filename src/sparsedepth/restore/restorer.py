@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.parallel import cores, in_order, one_blas_thread
+from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.process_pool import Message
 from sparsedepth.restore import guided, large_holes, paper, pipeline
 from sparsedepth.restore.tiling import Work
@@ -98,12 +98,12 @@ class Restorer:
         do not wait for each other, which pays for streams of many frames.
         """
         if processes is None:
-            return in_order(lambda frame: self(frame, threads=1), frames, n_threads(threads))
+            return map_in_threads(lambda frame: self(frame, threads=1), frames, n_threads(threads))
         return self._each_in_processes(frames, at_least_one("processes", processes))
 
     def _each_in_processes(self, frames: Iterable[Any], count: int) -> Iterator[Restoration]:
         with self.in_processes(count) as restore:
-            yield from in_order(restore, frames, count)
+            yield from map_in_threads(restore, frames, count)
 
     def in_processes(self, count: int) -> RestorerPool:
         """The same by so many other processes, to be called by as many threads."""

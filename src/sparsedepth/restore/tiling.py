@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from sparsedepth.parallel import in_threads
+from sparsedepth.parallel import run_in_threads
 from sparsedepth.patches import corners
 from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
 
@@ -185,7 +185,7 @@ class Work:
         def done(window: Window) -> None:
             self.put(room, window, *restore(self.look(window), 1))
 
-        in_threads(done, self.windows(), threads)
+        run_in_threads(done, self.windows(), threads)
         return room
 
     def _room(self) -> Restoration:
