@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from sparsedepth.parallel import SharedContext, map_in_threads
+from sparsedepth.parallel import SharedContext, map_in_threads, one_blas_thread
 
 
 def test_the_first_enters_and_the_last_leaves():
@@ -87,3 +88,34 @@ def test_results_come_in_order_and_few_items_are_taken_ahead(threads):
     for number, result in enumerate(map_in_threads(work, items(), threads)):
         assert result == number**2
         assert len(taken) <= number + 1 + 2 * threads
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_any_thread_may_limit_blas_and_any_other_give_it_back():
+    with threadpool_limits(limits=2, user_api="blas"):
+        first, second = threading.Event(), threading.Event()
+
+        def enters_first():
+            with one_blas_thread:
+                first.set()
+                assert second.wait(10)
+
+        def leaves_last():
+            assert first.wait(10)
+            with one_blas_thread:
+                second.set()
+                entering.result(10)
+                return blas_threads()
+
+        for _ in range(3):
+            with one_blas_thread:
+                assert blas_threads() == {1}
+            first.clear()
+            second.clear()
+            with ThreadPoolExecutor(2) as pool:
+                entering = pool.submit(enters_first)
+                assert pool.submit(leaves_last).result(10) == {1}
+            assert blas_threads() == {2}

@@ -11,7 +11,7 @@ from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,11 +74,21 @@ def _libraries() -> ThreadpoolController:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let matrix products use the thread that calls them and no other."""
+    _let_any_thread_set_limits()
     limit = _libraries().limit(limits=1, user_api="blas")
     try:
         yield
-    finally:  # its own exit works in the thread that entered only
+    finally:
+        _let_any_thread_set_limits()
         limit.restore_original_limits()
+        _let_any_thread_set_limits()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Undo that, since threadpoolctl 3.8, limits are ignored unless the thread sets them that was first to do so."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 def run_in_threads(work: Callable[[Item], Any], items: Iterable[Item], threads: int) -> None:
