@@ -31,8 +31,8 @@ MAY_IMPORT = {
     "cluster": {"vocabulary", "patches", "coding"},
     "baselines": {"vocabulary"},
     "metrics": {"vocabulary"},
-    "stereo": {"vocabulary", "neighbourhood", "fitted"},
-    "matching": {"vocabulary", "stereo", "restore", "parallel"},
+    "stereo": {"vocabulary", "neighbourhood", "fitted", "parallel"},
+    "matching": {"vocabulary", "stereo", "restore"},
     "data": {"vocabulary", "files"},
     "experiments": {
         "vocabulary",

@@ -14,7 +14,7 @@ from sparsedepth.cli.places import Source, Sources, require_apart, require_new, 
 from sparsedepth.cli.terminal import ForceOption, JsonOption, print_json, print_line, progress_bar
 from sparsedepth.files import read_photo, write, write_array
 from sparsedepth.files.formats import format_of
-from sparsedepth.matching import Stage, n_stages, stages
+from sparsedepth.matching import Stage, stages
 from sparsedepth.stereo import solvers
 from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Match, Origin, StereoPair
 
@@ -61,18 +61,18 @@ def match_command(
     solvers.load(solver)
     pair = StereoPair(read_photo(left), read_photo(right), max_disparity)
     wishes: dict[str, Any] = {"prior": not no_prior, "rounds": rounds, "threads": threads, "seed": seed}
-    found = _followed(stages(pair, solver=solver, **wishes), n_stages(not no_prior, rounds))
+    found = _followed(stages(pair, solver=solver, **wishes))
     _write(found, places, (focal or 0) * (baseline or 0))
     facts = _facts(found, pair, solver, not no_prior) | {"seconds": round(time.monotonic() - begin, 3)}
     _tell(facts | {name: str(path) for name, path in places.items()}, left, right, output, as_json)
 
 
-def _followed(steps: Iterator[Stage], total: int) -> Match:
+def _followed(steps: Iterator[Stage]) -> Match:
     """The result of the last stage, with a bar on the way."""
     with progress_bar() as bar:
-        shown = bar.add_task("matching", total=total)
+        shown = bar.add_task("matching", total=None)
         for stage in steps:
-            bar.update(shown, description=stage.doing, advance=0 if stage.within else 1)
+            bar.update(shown, description=stage.description, completed=stage.done, total=stage.total)
             if stage.result is not None:
                 return stage.result
     raise RuntimeError("the stages ended without a result")

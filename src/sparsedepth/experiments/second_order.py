@@ -46,7 +46,7 @@ ROOMS = (
     "stereo/fusion.py",
     "stereo/occlusion.py",
     "stereo/opencv.py",
-    "stereo/order.py",
+    "stereo/view_order.py",
     "stereo/prior.py",
     "stereo/proposals.py",
     "stereo/solvers/second_order.py",
