@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint types check bench fuzz reproduce models docs readme clean
+.PHONY: install demo test lint types check bench fuzz reproduce models dictionaries docs readme clean
 
 install: $(VENV)/.installed
 
@@ -67,8 +67,16 @@ fuzz: $(VENV)/.fuzz
 reproduce: install
 	$(BIN)/sparsedepth reproduce all
 
-# The shipped dictionaries, trained again from Middlebury 2005 + 2006 in $$SPARSEDEPTH_DATA: about half an hour.
-models: install
+# Everything under src/sparsedepth/models, trained again from the data sets in $$SPARSEDEPTH_DATA: several hours. Each
+# script writes its own file, which names the script, the data, the seed and the commit. Later ones use earlier ones.
+models: dictionaries
+	$(BIN)/python training/outlier_classifier.py
+	$(BIN)/python training/variance_measured.py
+	$(BIN)/python training/variance_filled.py
+	$(BIN)/python training/stereo_variance.py
+
+# From Middlebury 2005 + 2006: about half an hour.
+dictionaries: install
 	@test -n "$$SPARSEDEPTH_DATA" || { echo "set SPARSEDEPTH_DATA to the folder of the data sets"; exit 1; }
 	learn() { name=$$1; shift; (cd "$$SPARSEDEPTH_DATA" && "$(CURDIR)/$(BIN)/sparsedepth" learn \
 		middlebury2005/*/disp[15].png middlebury2006/*/disp[15].png --scale 3 --force "$$@" \

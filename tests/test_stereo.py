@@ -10,11 +10,14 @@ import pytest
 from sparsedepth import InputError, Origin, StereoPair, match
 from sparsedepth.data import middlebury
 from sparsedepth.data.motorcycle import motorcycle_pair
+from sparsedepth.fitted import load_fitted
 from sparsedepth.matching import stages
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
 from sparsedepth.neighbourhood import local_variance
+from sparsedepth.restore import believe
 from sparsedepth.stereo import occlusion, opencv
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, sample, squared
+from sparsedepth.stereo.match import match_features
 from sparsedepth.stereo.view_order import looks_swapped
 from test_data import with_data
 
@@ -251,6 +254,16 @@ def test_the_depth_of_the_pictures_does_not_matter():
     for convert in (lambda v: v.astype(np.uint16) * 257, lambda v: v / 255, lambda v: v.astype(np.float32)):
         same = match(convert(left), convert(right), max_disparity=12, prior=False)
         assert (np.abs(same.disparity - plain.disparity) > 0.01).mean() < 0.01
+
+
+def test_the_variance_is_fitted_to_the_features_it_is_computed_from():
+    left, right, _ = step_scene(seed=7)
+    found = match(left, right, max_disparity=12, threads=1)
+    disparity, columns = match_features(StereoPair(left, right, 12), lambda each: believe(each, stride=3, threads=1))
+    weights = load_fitted("stereo_variance").arrays["with_belief"]
+    np.testing.assert_array_equal(disparity, found.disparity)
+    terms = (weight * column for weight, column in zip(weights, columns, strict=True))
+    np.testing.assert_allclose(np.exp(sum(terms)), found.variance, rtol=1e-5)
 
 
 def test_swapped_and_flat_views_and_other_mistakes_are_said():

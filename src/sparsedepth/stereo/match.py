@@ -14,10 +14,11 @@ from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.prior import with_belief
 from sparsedepth.stereo.twolayer import Believe
-from sparsedepth.stereo.variance import disparity_variance
+from sparsedepth.stereo.variance import disparity_variance, features
 from sparsedepth.stereo.view_order import looks_swapped
 from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair, UnaryCost
 
+DEFAULT_SOLVER = "semi_global"
 MAX_COSTS = 1 << 28
 """Pixels times disparities; a solver holds a few such volumes of float32."""
 MAX_LR_DIFFERENCE_PX = 0.5
@@ -49,7 +50,7 @@ def match_stages(
     pair: StereoPair,
     believe: Believe,
     *,
-    solver: str = "semi_global",
+    solver: str = DEFAULT_SOLVER,
     prior: bool = True,
     rounds: int = 0,
     threads: int | None = None,
@@ -139,6 +140,10 @@ class _Views:
         sharp = occlusion.weighted_median(whole, guide, edges, radius=EDGE_RADIUS_PX, colour=COLOUR_STD)
         return occlusion.smooth(sharp, 3)
 
+    def against(self, disparity: DepthMap) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Collect what speaks against each disparity: difference of the views, cost of the match, not matched."""
+        return self.lr_difference, ad_census(self.pair)(disparity), self.unmatched
+
 
 def _match_both_ways(
     chosen: solvers.Solver, pair: StereoPair, stage: Stage, threads: int | None, seed: int
@@ -184,9 +189,25 @@ def _solve_with_belief(
     return occlusion.smooth(chosen.solve(unary, views.pair, disparity, np.random.default_rng(seed)))
 
 
+def match_features(pair: StereoPair, believe: Believe) -> tuple[DepthMap, list[Floats | float]]:
+    """Match a pair with the default solver, and compute the features that its variance is fitted to.
+
+    Returns
+    -------
+    disparity : ndarray of float32, shape (height, width)
+        In pixels.
+    features : list
+        One array of the same shape, or one number, for each of `sparsedepth.stereo.variance.FEATURES`.
+    """
+    chosen = solvers.load(DEFAULT_SOLVER)
+    left, mirrored = (_solve(chosen, each, seed=0) for each in (pair, pair.mirrored()))
+    views = _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]))
+    disparity = views.filled()
+    return disparity, features(disparity, *views.against(disparity), believe(disparity))
+
+
 def _result(views: _Views, disparity: DepthMap, belief: Belief | None) -> Match:
-    match_cost = ad_census(views.pair)(disparity)
-    variance = disparity_variance(disparity, views.lr_difference, match_cost, views.unmatched, belief)
+    variance = disparity_variance(disparity, *views.against(disparity), belief)
     origin = np.where(views.unmatched, Origin.FILLED, Origin.MEASURED).astype(np.uint8)
     return Match(disparity, variance, origin)
 
