@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint types check bench fuzz reproduce models docs readme clean
+.PHONY: install demo test lint types check bench fuzz reproduce models dictionaries docs readme clean
 
 install: $(VENV)/.installed
 
@@ -67,10 +67,17 @@ fuzz: $(VENV)/.fuzz
 reproduce: install
 	$(BIN)/sparsedepth reproduce all
 
-# All of models/, trained again from the data sets in $$SPARSEDEPTH_DATA: about an hour and a half. The dictionaries take
-# half an hour, the classifier half an hour, the variances of measured and of filled pixels ten minutes each, flying
-# pixels ten seconds. The order matters: each step uses the models before it.
-models: install
+# Everything under src/sparsedepth/models, trained again from the data sets in $$SPARSEDEPTH_DATA: about two hours. Each
+# script writes its own file, which names the script, the data, the seed and the commit. Later ones use earlier ones.
+models: dictionaries
+	$(BIN)/python training/outlier_classifier.py
+	$(BIN)/python training/variance_measured.py
+	$(BIN)/python training/variance_filled.py
+	$(BIN)/python training/flying_pixels.py
+	$(BIN)/python training/stereo_variance.py
+
+# From Middlebury 2005 + 2006: about half an hour.
+dictionaries: install
 	@test -n "$$SPARSEDEPTH_DATA" || { echo "set SPARSEDEPTH_DATA to the folder of the data sets"; exit 1; }
 	learn() { name=$$1; shift; (cd "$$SPARSEDEPTH_DATA" && "$(CURDIR)/$(BIN)/sparsedepth" learn \
 		middlebury2005/*/disp[15].png middlebury2006/*/disp[15].png \
@@ -81,11 +88,6 @@ models: install
 	learn phi3 --steps 1500 --noise stationary && \
 	learn default --patch 8 --atoms 256 --every 2 --every 3 --every 4 && \
 	learn phi1_32 --steps 500 --initial 1 --patch 32 --atoms 1024
-	$(BIN)/python training/outlier_classifier.py
-	$(BIN)/python training/variance_measured.py
-	$(BIN)/python training/variance_filled.py
-	$(BIN)/python training/flying_pixels.py
-	$(if $(wildcard training/stereo_variance.py),$(BIN)/python training/stereo_variance.py)
 
 # The picture of the README and of the first page.
 docs/restored.png: examples/plot_restore.py | $(VENV)/.installed

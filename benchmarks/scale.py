@@ -32,7 +32,7 @@ from sparsedepth.cluster import Examiner, Restoring, connect
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.markdown import commit, machine, table, write_made_part
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import PatchStream
 
 SHAPE = (240, 320)
@@ -110,7 +110,7 @@ def frames(_: Path) -> dict[str, Any]:
         pids = [child.pid for child in psutil.Process().children()]
 
         def turn(restore: Callable[..., Any], at_once: int, others: list[int]) -> list[float]:
-            return row(lambda: list(in_order(restore, some, at_once)), at_once, others)
+            return row(lambda: list(map_in_threads(restore, some, at_once)), at_once, others)
 
         turn(restored, 2, [])
         turn(elsewhere, 2, pids)
@@ -237,8 +237,8 @@ def restoring(_: Path) -> dict[str, Any]:
         for n in WORKERS:
             client = stack.enter_context(cluster(n))
             way = Restoring(client, Restorer(quality="fast"))
-            list(in_order(way, some[:1], 1))
-            runs[n] = partial(turn_of, client, lambda way=way, n=n: list(in_order(way, some, 2 * n)))
+            list(map_in_threads(way, some[:1], 1))
+            runs[n] = partial(turn_of, client, lambda way=way, n=n: list(map_in_threads(way, some, 2 * n)))
         for _ in range(ROUNDS):
             for n in WORKERS:
                 rows[n].append(runs[n]())

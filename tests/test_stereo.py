@@ -11,12 +11,15 @@ import pytest
 from sparsedepth import InputError, Origin, StereoPair, match
 from sparsedepth.data import middlebury
 from sparsedepth.data.motorcycle import motorcycle_pair
-from sparsedepth.matching import n_stages, stages
+from sparsedepth.fitted import load_fitted
+from sparsedepth.matching import stages
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
 from sparsedepth.neighbourhood import local_variance
+from sparsedepth.restore import believe
 from sparsedepth.stereo import occlusion, opencv
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, sample, squared
-from sparsedepth.stereo.order import looks_swapped
+from sparsedepth.stereo.match import match_features
+from sparsedepth.stereo.view_order import looks_swapped
 from test_data import with_data
 
 
@@ -134,12 +137,12 @@ def test_what_one_view_hides_is_found_and_filled_from_behind():
     truth[:, 12:20] = 6
     other = np.full((6, 30), 2.0, np.float32)
     other[:, 6:14] = 6
-    bad = occlusion.disagreement(truth, other) > 1
+    bad = occlusion.lr_difference(truth, other) > 1
     expected = np.zeros_like(bad)
     expected[:, :2] = True
     expected[:, 8:12] = True
     np.testing.assert_array_equal(bad, expected)
-    assert np.isinf(occlusion.disagreement(truth, other)[:, :2]).all()
+    assert np.isinf(occlusion.lr_difference(truth, other)[:, :2]).all()
     np.testing.assert_array_equal(occlusion.fill_background(np.where(bad, 99, truth), bad), truth)
 
 
@@ -174,10 +177,10 @@ def test_pieces_are_what_hangs_together():
     disparity = np.full((12, 14), 5.0, np.float32)
     disparity[2:5, 2:5], disparity[7:10, 6:12] = 9.0, 2.0
     disparity[7:10, 8] = 2.9
-    small = occlusion.small_pieces(disparity, 10)
+    small = occlusion.speckles(disparity, 10)
     assert small[2:5, 2:5].all()
     assert small.sum() == 9
-    assert not occlusion.small_pieces(disparity, 9).any()
+    assert not occlusion.speckles(disparity, 9).any()
 
 
 def test_edges_are_where_a_window_holds_a_step():
@@ -244,10 +247,18 @@ def test_a_slow_solver_tells_its_steps_within_a_stage():
     pytest.importorskip("ortools")
     left, right, _ = step_scene(shape=(30, 60))
     told = list(stages(StereoPair(left, right, 12), solver="second_order", prior=False))
-    assert sum(not stage.within for stage in told) == n_stages(False, 0)
-    steps = [stage.doing for stage in told if stage.within]
+    steps = [stage.description for stage in told if stage.done == 1][1:]
     assert steps[0].startswith("left view, 1 of ")
     assert any(step.startswith("right view, ") for step in steps)
+
+
+@pytest.mark.parametrize(("prior", "rounds"), [(False, 0), (True, 0), (False, 2)])
+def test_every_stage_says_how_many_are_done_and_how_many_there_are(prior, rounds):
+    left, right, _ = step_scene(shape=(30, 60))
+    told = list(stages(StereoPair(left, right, 12), solver="winner_takes_all", prior=prior, rounds=rounds))
+    assert [stage.done for stage in told] == list(range(len(told)))
+    assert {stage.total for stage in told} == {len(told) - 1} == {3 + prior + rounds}
+    assert [stage.result is not None for stage in told] == [False] * (len(told) - 1) + [True]
 
 
 def test_the_depth_of_the_pictures_does_not_matter():
@@ -256,6 +267,16 @@ def test_the_depth_of_the_pictures_does_not_matter():
     for convert in (lambda v: v.astype(np.uint16) * 257, lambda v: v / 255, lambda v: v.astype(np.float32)):
         same = match(convert(left), convert(right), max_disparity=12, prior=False)
         assert (np.abs(same.disparity - plain.disparity) > 0.01).mean() < 0.01
+
+
+def test_the_variance_is_fitted_to_the_features_it_is_computed_from():
+    left, right, _ = step_scene(seed=7)
+    found = match(left, right, max_disparity=12, threads=1)
+    disparity, columns = match_features(StereoPair(left, right, 12), lambda each: believe(each, stride=3, threads=1))
+    weights = load_fitted("stereo_variance").arrays["with_belief"]
+    np.testing.assert_array_equal(disparity, found.disparity)
+    terms = (weight * column for weight, column in zip(weights, columns, strict=True))
+    np.testing.assert_allclose(np.exp(sum(terms)), found.variance, rtol=1e-5)
 
 
 def test_swapped_and_flat_views_and_other_mistakes_are_said():

@@ -1,4 +1,4 @@
-"""Worker threads that share the cores without treading on each other: one BLAS thread each."""
+"""Threads that share the cores of this process, each with one BLAS thread."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -17,46 +19,90 @@ Value = TypeVar("Value")
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _OneBlasThread:
-    """Within it, a matrix product uses the thread that calls it and no other; may be entered by many threads at once.
+class SharedContext:
+    """A context that belongs to the process, for any number of threads: the first one enters it, the last one leaves.
 
-    The limit belongs to the process, so the first one in sets it and the last one out takes it back.
+    Parameters
+    ----------
+    make : callable
+        Returns the context manager, anew each time that the first thread comes in.
+
+    Examples
+    --------
+    >>> from contextlib import contextmanager
+    >>> @SharedContext
+    ... @contextmanager
+    ... def heated():
+    ...     print("on")
+    ...     yield
+    ...     print("off")
+    >>> with heated, heated:
+    ...     print("warm")
+    on
+    warm
+    off
     """
 
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._libraries: ThreadpoolController | None = None
-        self._limit: Any = None
+    def __init__(self, make: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._make = make
+        self._lock, self._n_inside = Lock(), 0
+        self._entered: AbstractContextManager[Any] = nullcontext()
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
-                self._libraries = self._libraries or ThreadpoolController()
-                self._limit = self._libraries.limit(limits=1, user_api="blas")
-            self._inside += 1
+            if self._n_inside == 0:
+                self._entered = self._make()
+                self._entered.__enter__()
+            self._n_inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._entered.__exit__(None, None, None)
 
 
-one_blas_thread = _OneBlasThread()
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
-def in_threads(work: Callable[[Item], Any], items: Iterable[Item], threads: int) -> None:
-    """Do every item."""
-    for _ in in_order(work, items, threads):
+@SharedContext
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let matrix products use the thread that calls them and no other."""
+    _let_any_thread_set_limits()
+    limit = _libraries().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        _let_any_thread_set_limits()
+        limit.restore_original_limits()
+        _let_any_thread_set_limits()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Undo that, since threadpoolctl 3.8, limits are ignored unless the thread sets them that was first to do so."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+def run_in_threads(work: Callable[[Item], Any], items: Iterable[Item], threads: int) -> None:
+    """Apply a function to every item, for its effect."""
+    for _ in map_in_threads(work, items, threads):
         pass
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """The results in the order of the items, at most two a thread waiting: memory stays bounded."""
+def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """Yield the results of a function in the order of the items, which several threads work on.
+
+    At most two items for each thread are taken ahead, so that memory stays bounded.
+    """
     if threads == 1:
         with one_blas_thread:
             yield from map(work, items)

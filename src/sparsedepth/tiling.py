@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.coding.aggregate import Window
-from sparsedepth.parallel import in_threads
+from sparsedepth.parallel import run_in_threads
 from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
 
 InvalidCodes = float | Sequence[float] | None
@@ -127,7 +127,7 @@ class TiledMap:
         def run_tile(window: Window) -> None:
             self._write(out, window, *restore(self._read(window), 1))
 
-        in_threads(run_tile, self._windows(), threads)
+        run_in_threads(run_tile, self._windows(), threads)
         return out
 
     @property

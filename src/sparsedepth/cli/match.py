@@ -23,7 +23,7 @@ from sparsedepth.cli.options import ForceOption, JsonOption
 from sparsedepth.cli.terminal import print_json, print_line, progress_bar
 from sparsedepth.files import read_photo, write, write_array
 from sparsedepth.files.formats import format_of
-from sparsedepth.matching import Stage, n_stages, stages
+from sparsedepth.matching import Stage, stages
 from sparsedepth.stereo import solvers
 from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Match, Origin, StereoPair
 
@@ -70,18 +70,18 @@ def match_command(
     solvers.load(solver)
     pair = StereoPair.from_images(read_photo(left), read_photo(right), max_disparity)
     options: dict[str, Any] = {"prior": not no_prior, "rounds": rounds, "threads": threads, "seed": seed}
-    found = _follow(stages(pair, solver=solver, **options), n_stages(not no_prior, rounds))
+    found = _follow(stages(pair, solver=solver, **options))
     _write(found, paths, (focal or 0) * (baseline or 0))
     facts = _facts(found, pair, solver, not no_prior) | {"seconds": round(time.monotonic() - begin, 3)}
     _print_facts(facts | {name: str(path) for name, path in paths.items()}, left, right, output, as_json)
 
 
-def _follow(steps: Iterator[Stage], total: int) -> Match:
+def _follow(steps: Iterator[Stage]) -> Match:
     """Return the result of the last stage, with a bar on the way."""
     with progress_bar() as bar:
-        shown = bar.add_task("matching", total=total)
+        shown = bar.add_task("matching", total=None)
         for stage in steps:
-            bar.update(shown, description=stage.doing, advance=0 if stage.within else 1)
+            bar.update(shown, description=stage.description, completed=stage.done, total=stage.total)
             if stage.result is not None:
                 return stage.result
     raise RuntimeError("the stages ended without a result")

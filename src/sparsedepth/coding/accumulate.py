@@ -16,7 +16,7 @@ import numpy as np
 from sparsedepth.coding.infer import SparseCode, infer
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Batch
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
@@ -106,7 +106,7 @@ def examine(
         mine = SparseCode(*(values[rows] for values in vars(code).values()))
         return Statistics.of(batch.patches[rows], atoms, mine, noise.take(rows))
 
-    shards = in_order(told, range(0, len(batch.patches), SHARD), 1)
+    shards = map_in_threads(told, range(0, len(batch.patches), SHARD), 1)
     return joined({(0, first + number): each for number, each in enumerate(shards)})
 
 

@@ -19,7 +19,7 @@ from sparsedepth.coding.infer import infer, sparse_codes
 from sparsedepth.coding.matmul import multiplied
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Normalised, add_tiles, corners, normalise
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
@@ -231,7 +231,7 @@ def _sums(whole: _Rows, coder: PatchCoder, window: Window | None, threads: int, 
         mine = tops[band]
         return mine, _sum_band(whole.rows(slice(mine[0], mine[-1] + height)), coder, mine - mine[0], lefts, with_noise)
 
-    for mine, part in in_order(sum_band, _bands(len(tops), len(lefts), coder.band), threads):
+    for mine, part in map_in_threads(sum_band, _bands(len(tops), len(lefts), coder.band), threads):
         sums[:, mine[0] : mine[-1] + height] += part
     return sums.reshape(-1, *shape)
 

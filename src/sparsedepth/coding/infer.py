@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sparsedepth.coding.admm import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.parallel import cores, in_threads
+from sparsedepth.parallel import cores, run_in_threads
 from sparsedepth.vocabulary import LARGEST, Codes, Floats, InputError, Patches, Vector, as_array, as_floats
 
 LARGEST_SHORT = 1e15
@@ -109,7 +109,7 @@ def infer(
         variance[rows] = noise.take(rows).best_variance(mine - factors.reconstruct(codes))
         value[rows] = energy(mine, atoms, codes, variance[rows], sparsity, noise.take(rows))
 
-    in_threads(explain, [slice(i, i + block) for i in range(0, len(patches), block)], threads)
+    run_in_threads(explain, [slice(i, i + block) for i in range(0, len(patches), block)], threads)
     return SparseCode(solution.codes, variance, value, solution.rounds, solution.converged)
 
 
@@ -178,8 +178,8 @@ def _solve(
             values[job.rows] = found
 
     jobs = plan(patches, noise, sparsity, min(block, factors.layout.most))
-    in_threads(factors.of, sorted({exponent for job in jobs for exponent in job.exponents}), threads)
-    in_threads(code, jobs, threads)
+    run_in_threads(factors.of, sorted({exponent for job in jobs for exponent in job.exponents}), threads)
+    run_in_threads(code, jobs, threads)
     return whole
 
 

@@ -33,7 +33,7 @@ from sparsedepth.experiments._contestants import (
 from sparsedepth.experiments._zoo import DEVELOPMENT
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import psnr
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.pictures import Curve, Panel, save_curves, save_panels
 from sparsedepth.vocabulary import DepthMap
 
@@ -163,7 +163,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     plan = _quick_plan() if quick else _plan()
     results = Results()
     jobs = list(plan.jobs())
-    for done, (job, outcome) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
+    for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
         kind = job.source.kind
         progress(f"{kind}, {job.share:.0%} corrupted: {job.contestant.name}", done + 1, len(jobs))
         results.add(job, outcome, show=job.share == plan.shares[0] and job.source is plan.of_kind(kind)[0])

@@ -27,7 +27,7 @@ from sparsedepth.experiments._contestants import (
 )
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import rmse
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.restore import denoise
 from sparsedepth.vocabulary import DepthMap, Origin
@@ -111,7 +111,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         progress(view.title, done, total)
         facts[view.name] = _show(view, output / f"natural-noise-{view.name}.png")
     results = Results()
-    for done, (job, outcome) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
+    for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
         progress(f"{job.scene.name} at 1/{job.scene.factor}: {job.contestant.name}", len(plan.views) + done + 1, total)
         results.add(job, outcome)
     _write(output, quick, plan, facts, results)

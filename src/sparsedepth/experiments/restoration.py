@@ -28,7 +28,7 @@ from sparsedepth.experiments._trust import Promises, draw_trust, trust_table
 from sparsedepth.experiments._zoo import KINDS, SHARES, Row, Source, Spoilt, impulses
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import average_precision, psnr, rmse
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -156,7 +156,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     plan = _quick_plan() if quick else _plan()
     results, jobs = Results(), plan.jobs()
     total = len(jobs) + len(plan.tof)
-    for done, (job, outcome) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
+    for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
         progress(f"{job.source}, {job.row.name}: {job.contestant.name}", done + 1, total)
         results.add(job, outcome)
     tof: dict[str, dict[str, float]] = {}

@@ -28,7 +28,7 @@ from sparsedepth.experiments._contestants import threads
 from sparsedepth.experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo.twolayer import PAPER
 from sparsedepth.vocabulary import DepthMap
@@ -91,7 +91,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     jobs, results = plan.jobs(), Results()
     scenes = [*plan.scenes, *plan.chosen_on]
     total = len(jobs) + len(scenes)
-    for done, (job, maps) in enumerate(zip(jobs, in_order(Job.done, jobs, threads()), strict=True)):
+    for done, (job, maps) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
         progress(f"{job.scene.name}, {job.data}, start {job.start + 1}", done + 1, total)
         results.add(job, maps)
     matched = []

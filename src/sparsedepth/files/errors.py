@@ -6,37 +6,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 
+from sparsedepth.parallel import SharedContext
 from sparsedepth.vocabulary import InputError, one_line
 
 
-class _WithoutWarnings:
-    """A context without warnings, for many threads at once.
-
-    Filters of warnings belong to the process: the first thread sets them and the last one restores them.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._before = warnings.catch_warnings()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._before = warnings.catch_warnings()
-                self._before.__enter__()
-                warnings.simplefilter("ignore")
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._before.__exit__(None, None, None)
-
-
-_without_warnings = _WithoutWarnings()
+@SharedContext
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Let nothing warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextmanager

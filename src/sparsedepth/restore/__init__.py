@@ -14,7 +14,7 @@ import numpy as np
 from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.parallel import cores, in_order, one_blas_thread
+from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.process_pool import Message
 from sparsedepth.restore import paper, pipeline
 from sparsedepth.restore.inpainting import as_guide, fill_large_holes, guided_inpaint
@@ -250,12 +250,12 @@ class Restorer:
         processes instead of threads: each takes a second to start and some memory, but does not wait for the others.
         """
         if processes is None:
-            return in_order(lambda frame: self(frame, threads=1), frames, _n_threads(threads))
+            return map_in_threads(lambda frame: self(frame, threads=1), frames, _n_threads(threads))
         return self._each_in_processes(frames, _positive("processes", processes))
 
     def _each_in_processes(self, frames: Iterable[Any], count: int) -> Iterator[Restoration]:
         with self.in_processes(count) as restore:
-            yield from in_order(restore, frames, count)
+            yield from map_in_threads(restore, frames, count)
 
     def in_processes(self, count: int) -> RestorerPool:
         """Return a pool of processes that restore as this object does; it may be called by as many threads."""

@@ -15,7 +15,7 @@ from scipy.ndimage import map_coordinates, percentile_filter
 
 from sparsedepth.coding.aggregate import PatchCoder, Window, average_patches
 from sparsedepth.coding.noise import Stationary
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.restore.settings import DenseSettings, VarianceSettings
 from sparsedepth.restore.variance_measured import IsotonicCurve
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -245,7 +245,7 @@ class Smoother:
             noise = once.sigma * np.random.default_rng(index).standard_normal(window.whole)
             return once, self._smooth((once.smooth + noise).astype(np.float32), window, 1)
 
-        simulation = list(in_order(simulate, range(len(parts)), threads))
+        simulation = list(map_in_threads(simulate, range(len(parts)), threads))
         careful = self
         if self._removes_texture([once for once, _ in simulation]):
             careful = replace(self, shrinkage=Shrinkage.fit(simulation, settings))

@@ -22,7 +22,7 @@ from scipy.ndimage import binary_dilation, find_objects, label, maximum_filter, 
 
 from sparsedepth.coding.aggregate import PatchCoder, Window, average_patches
 from sparsedepth.coding.noise import Stationary
-from sparsedepth.parallel import in_order
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.restore.noise_model import Simulation
 from sparsedepth.restore.settings import GuideSettings, InpaintingSettings, Settings, VarianceSettings
 from sparsedepth.restore.variance_filled import (
@@ -141,7 +141,7 @@ def fill_held_out(
     truth = simulation.sample(value)
     held_out = simulation.held_out & np.isfinite(truth)
     shown = np.where(held_out, np.nan, truth)
-    parts = in_order(lambda part: fill_holes(part, coder, settings, 1), shown, threads)
+    parts = map_in_threads(lambda part: fill_holes(part, coder, settings, 1), shown, threads)
     fills = Fills(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
     return HeldOutFills(fills, truth, held_out)
 

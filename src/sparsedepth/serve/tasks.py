@@ -79,7 +79,7 @@ def match(folder: str, facts: Facts, options: dict[str, Any], tell: Tell) -> Fac
     os.chdir(folder)
     left, right = np.load("pair.npy", allow_pickle=False)
     for stage in stages(StereoPair(left, right, facts["max_disparity"]), **options):
-        tell(stage.doing)
+        tell(stage.description)
         if stage.result is not None:
             os.remove("pair.npy")
             return _keep_result(facts, stage.result)

@@ -21,10 +21,11 @@ FAR_COLOUR = 1e4
 """Colours beyond the border, in units of the median's colour scale: so unlike any that they have no weight."""
 
 
-def disagreement(left: DepthMap, right: DepthMap) -> Floats:
-    """How far the two views' disparities are apart at a match, in pixels; infinite where it lies outside the view.
+def lr_difference(left: DepthMap, right: DepthMap) -> Floats:
+    """Measure by how much the disparities of both views differ at each match, in pixels.
 
-    ``right`` is the right view's map: it shows at x what the left view shows at x + disparity.
+    ``right`` is the right view's map: it shows at x what the left view shows at x + disparity. Matches outside of the
+    right view differ by infinity.
     """
     width = left.shape[1]
     place = np.rint(np.arange(width) - left).astype(np.intp)
@@ -33,10 +34,10 @@ def disagreement(left: DepthMap, right: DepthMap) -> Floats:
     return np.where(inside, np.abs(back - left), np.float32(np.inf))
 
 
-def small_pieces(disparity: DepthMap, size: int, step: float = 1.0) -> Mask:
-    """Pixels of pieces with fewer than ``size`` pixels; within a piece, neighbours differ by at most a step."""
-    piece = connected_components(disparity, step)
-    return np.bincount(piece.ravel())[piece] < size
+def speckles(disparity: DepthMap, min_px: int, max_step: float = 1.0) -> Mask:
+    """Find connected components of fewer than ``min_px`` pixels, whose neighbours differ by at most a step."""
+    component = connected_components(disparity, max_step)
+    return np.bincount(component.ravel())[component] < min_px
 
 
 def fill_background(disparity: DepthMap, bad: Mask, guide: Floats | None = None) -> DepthMap:

@@ -11,10 +11,10 @@ from scipy.ndimage import uniform_filter
 from skimage.segmentation import felzenszwalb
 
 from sparsedepth.stereo.costs import sample
-from sparsedepth.stereo.occlusion import disagreement, fill_background
-from sparsedepth.stereo.order import both_ways
+from sparsedepth.stereo.occlusion import fill_background, lr_difference
 from sparsedepth.stereo.solvers import semi_global
 from sparsedepth.stereo.solvers.winner_takes_all import winner
+from sparsedepth.stereo.view_order import both_ways
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost, Vector
 
 Segments = NDArray[np.int32]
@@ -61,7 +61,7 @@ def matched_by_cost(unary: UnaryCost, pair: StereoPair) -> DepthMap:
 def matched_both_ways(pair: StereoPair) -> tuple[DepthMap, NDArray[np.bool_]]:
     """Semi-global matching with its own cost, filled from behind where the views disagree, and where they agree."""
     left, right = both_ways(pair)
-    agree = disagreement(left, right) <= 1
+    agree = lr_difference(left, right) <= 1
     return fill_background(left, ~agree), agree
 
 

@@ -24,7 +24,7 @@ from sparsedepth.cli.batch.restore_file import restore_file
 from sparsedepth.cli.batch.spec import Notes, Outcome, RestoreSpec, RunContext, WritingGate
 from sparsedepth.cli.terminal import print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
-from sparsedepth.parallel import cores, in_order, one_blas_thread
+from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.restore import Restorer
 from sparsedepth.vocabulary import InputError
 
@@ -137,7 +137,7 @@ def _select(spec: RestoreSpec, targets: list[Target], options: RunOptions, journ
             return False
 
     with progress_bar(Rate()) as bar:
-        verified = list(bar.track(in_order(is_done, targets, cores()), len(targets), description="verifying"))
+        verified = list(bar.track(map_in_threads(is_done, targets, cores()), len(targets), description="verifying"))
     return [target for target, whole in zip(targets, verified, strict=True) if not whole]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsedepth.stereo.costs import ad_census
-from sparsedepth.stereo.occlusion import disagreement
+from sparsedepth.stereo.occlusion import lr_difference
 from sparsedepth.stereo.solvers import semi_global
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
 
@@ -35,7 +35,7 @@ def both_ways(pair: StereoPair) -> tuple[DepthMap, DepthMap]:
 
 def _consistent(pair: StereoPair) -> float:
     """The share of pixels that match both ways."""
-    return float((disagreement(*both_ways(pair)) <= 1).mean())
+    return float((lr_difference(*both_ways(pair)) <= 1).mean())
 
 
 def _reduced(view: Floats, factor: int) -> Floats:

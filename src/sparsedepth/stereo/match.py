@@ -1,0 +1,228 @@
+"""Stereo matching from the views to disparities and variances: any solver, occlusions filled, a belief passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth.parallel import cores, map_in_threads
+from sparsedepth.stereo import occlusion, solvers
+from sparsedepth.stereo.costs import ad_census
+from sparsedepth.stereo.prior import with_belief
+from sparsedepth.stereo.twolayer import Believe
+from sparsedepth.stereo.variance import disparity_variance, features
+from sparsedepth.stereo.view_order import looks_swapped
+from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair, UnaryCost
+
+DEFAULT_SOLVER = "semi_global"
+MAX_COSTS = 1 << 28
+"""Pixels times disparities; a solver holds a few such volumes of float32."""
+MAX_LR_DIFFERENCE_PX = 0.5
+"""Views that disagree by more have not matched; like the other numbers here chosen on Middlebury 2005 and 2006 in two
+sizes."""
+MIN_SPECKLE_PX = 20
+"""The pixels of a connected surface, at least; smaller ones are taken for errors."""
+COLOUR_STD = 10.0
+"""The scale of colour differences, of 0..255, in the medians that fill occlusions and sharpen edges."""
+FILL_RADIUS_PX, FILL_STRIDE_PX = 15, 2
+"""The window of the median that fills occlusions, and the step between the pixels it looks at."""
+EDGE_RADIUS_PX = 2
+"""The window of the median that sharpens edges, and what counts as near to one."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is being done, of how much, and in the last one the result."""
+
+    description: str
+    done: int
+    """The stages that are complete."""
+    total: int
+    """The stages there will be."""
+    result: Match | None = None
+
+
+def match_stages(
+    pair: StereoPair,
+    believe: Believe,
+    *,
+    solver: str = DEFAULT_SOLVER,
+    prior: bool = True,
+    rounds: int = 0,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Iterator[Stage]:
+    """Match a pair stage by stage, each announced before it is done.
+
+    Parameters
+    ----------
+    pair : StereoPair
+        The views and the largest disparity.
+    believe : callable
+        Infers a `Belief` from a disparity map.
+    solver : str
+        One of `sparsedepth.stereo.solvers`.
+    prior : bool
+        Whether the belief is a feature of the variance.
+    rounds : int
+        How often to solve again with the belief in the cost.
+    threads : int, optional
+        All cores by default.
+    seed : int
+        For solvers that choose at random.
+
+    Yields
+    ------
+    Stage
+        A slow solver announces its steps too, within the stage they belong to. The last stage has the result.
+    """
+    chosen = solvers.load(solver)
+    _require_matchable(pair, rounds, threads)
+    stages = _planned(prior, rounds)
+    yield next(stages)
+    if looks_swapped(pair):
+        raise InputError("the matches point the other way, as if the views were swapped; exchange left and right")
+    stage = next(stages)
+    yield stage
+    views = yield from _match_both_ways(chosen, pair, stage, threads, seed)
+    yield next(stages)
+    disparity = views.filled()
+    for _ in range(rounds):
+        yield next(stages)
+        disparity = _solve_with_belief(chosen, views, disparity, believe(disparity), seed)
+    belief = None
+    if prior:
+        yield next(stages)
+        belief = believe(disparity)
+    yield replace(next(stages), result=_result(views, disparity, belief))
+
+
+def _planned(prior: bool, rounds: int) -> Iterator[Stage]:
+    """List all stages, the end among them."""
+    plan = [
+        "checking the order of the views",
+        "matching both views",
+        "filling occluded pixels",
+        *(f"solving again with the belief, {number + 1} of {rounds}" for number in range(rounds)),
+        *(["inferring the sparse belief"] if prior else []),
+    ]
+    return (Stage(description, done, len(plan)) for done, description in enumerate([*plan, "done"]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Views:
+    """The disparities of both views, as the solver gave them."""
+
+    pair: StereoPair
+    left: DepthMap
+    right: DepthMap
+
+    @cached_property
+    def lr_difference(self) -> Floats:
+        return occlusion.lr_difference(self.left, self.right)
+
+    @cached_property
+    def unmatched(self) -> NDArray[np.bool_]:
+        """Pixels of the left view that do not match both ways, or that are speckles."""
+        return (self.lr_difference > MAX_LR_DIFFERENCE_PX) | occlusion.speckles(self.left, MIN_SPECKLE_PX)
+
+    def filled(self) -> DepthMap:
+        """Fill the left map from the background along the colours, and sharpen its edges by them."""
+        guide = self.pair.left
+        background = occlusion.fill_background(self.left, self.unmatched, guide)
+        fill = partial(occlusion.weighted_median, radius=FILL_RADIUS_PX, every=FILL_STRIDE_PX, colour=COLOUR_STD)
+        whole = fill(background, guide, self.unmatched)
+        edges = occlusion.near_edges(whole, EDGE_RADIUS_PX)
+        sharp = occlusion.weighted_median(whole, guide, edges, radius=EDGE_RADIUS_PX, colour=COLOUR_STD)
+        return occlusion.smooth(sharp, 3)
+
+    def against(self, disparity: DepthMap) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Collect what speaks against each disparity: difference of the views, cost of the match, not matched."""
+        return self.lr_difference, ad_census(self.pair)(disparity), self.unmatched
+
+
+def _match_both_ways(
+    chosen: solvers.Solver, pair: StereoPair, stage: Stage, threads: int | None, seed: int
+) -> Generator[Stage, None, _Views]:
+    """Solve for the left view and, mirrored, for the right one; a slow solver announces its steps."""
+    if chosen.steps is None:
+        solve = partial(_solve, chosen, seed=seed)
+        left, mirrored = map_in_threads(solve, (pair, pair.mirrored()), min(2, threads or cores()))
+    else:
+        left = yield from _solve_by_steps(chosen, pair, "left", stage, seed)
+        mirrored = yield from _solve_by_steps(chosen, pair.mirrored(), "right", stage, seed)
+    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]))
+
+
+def _solve(chosen: solvers.Solver, pair: StereoPair, *, seed: int) -> DepthMap:
+    cost = chosen.data_cost(pair)
+    return chosen.solve(cost, pair, np.zeros(pair.shape, np.float32), np.random.default_rng(seed))
+
+
+def _solve_by_steps(
+    chosen: solvers.Solver, pair: StereoPair, view: str, stage: Stage, seed: int
+) -> Generator[Stage, None, DepthMap]:
+    """Solve for one view, and announce every step."""
+    disparity = np.zeros(pair.shape, np.float32)
+    assert chosen.steps is not None
+    for step in chosen.steps(chosen.data_cost(pair), pair, disparity, np.random.default_rng(seed)):
+        disparity = step.disparity
+        yield replace(stage, description=f"{view} view, {step.done} of {step.total}: energy {step.energy:.0f}")
+    return disparity
+
+
+def _solve_with_belief(
+    chosen: solvers.Solver, views: _Views, disparity: DepthMap, belief: Belief, seed: int
+) -> DepthMap:
+    """Solve again from a map and its belief; unmatched pixels have no data, and are believed to be as filled."""
+    unmatched, data = views.unmatched, chosen.data_cost(views.pair)
+    mean, variance = np.where(unmatched, disparity, belief.mean), np.where(unmatched, 1.0, belief.variance)
+
+    def cost(labels: DepthMap) -> Floats:
+        return np.where(unmatched, np.float32(0), data(labels))
+
+    unary: UnaryCost = with_belief(cost, Belief(mean, variance), chosen.feedback)
+    return occlusion.smooth(chosen.solve(unary, views.pair, disparity, np.random.default_rng(seed)))
+
+
+def match_features(pair: StereoPair, believe: Believe) -> tuple[DepthMap, list[Floats | float]]:
+    """Match a pair with the default solver, and compute the features that its variance is fitted to.
+
+    Returns
+    -------
+    disparity : ndarray of float32, shape (height, width)
+        In pixels.
+    features : list
+        One array of the same shape, or one number, for each of `sparsedepth.stereo.variance.FEATURES`.
+    """
+    chosen = solvers.load(DEFAULT_SOLVER)
+    left, mirrored = (_solve(chosen, each, seed=0) for each in (pair, pair.mirrored()))
+    views = _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]))
+    disparity = views.filled()
+    return disparity, features(disparity, *views.against(disparity), believe(disparity))
+
+
+def _result(views: _Views, disparity: DepthMap, belief: Belief | None) -> Match:
+    variance = disparity_variance(disparity, *views.against(disparity), belief)
+    origin = np.where(views.unmatched, Origin.FILLED, Origin.MEASURED).astype(np.uint8)
+    return Match(disparity, variance, origin)
+
+
+def _require_matchable(pair: StereoPair, rounds: int, threads: int | None) -> None:
+    if rounds < 0:
+        raise InputError(f"rounds is {rounds}; it must be zero or more")
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}; it must be at least 1")
+    for name in ("left", "right"):
+        if np.ptp(getattr(pair, name)) == 0:
+            raise InputError(f"the {name} view has one colour everywhere; there is nothing to match")
+    costs = pair.shape[0] * pair.shape[1] * (pair.max_disparity + 1)
+    if costs > MAX_COSTS:
+        raise InputError(
+            f"{pair.shape[1]} x {pair.shape[0]} pixels at {pair.max_disparity + 1} disparities need {costs * 4e-9:.1f} "
+            "GB for each volume of costs; make the pictures smaller, or the range"
+        )
