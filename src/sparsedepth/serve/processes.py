@@ -1,4 +1,4 @@
-"""A process that does one task at a time, tells how far it is, and can be killed."""
+"""A process that runs one task at a time, reports its progress, and can be killed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from sparsedepth.serve.limits import Refusal
+from sparsedepth.serve.limits import HTTPError
 
 START_SECONDS = 60.0
 
 
-class Worker:
-    """Tasks go in and answers come out as lines of JSON; a task that lasts too long ends with the process."""
+class WorkerProcess:
+    """A process that reads tasks and writes answers as lines of JSON; a task that lasts too long is killed."""
 
     def __init__(self, *arguments: str) -> None:
         self._arguments = arguments
@@ -22,7 +22,7 @@ class Worker:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Have a process that is ready."""
+        """Start the process, unless it runs, and wait until it is ready."""
         if self._process is not None and self._process.returncode is None:
             return
         pipe = asyncio.subprocess.PIPE
@@ -47,8 +47,8 @@ class Worker:
             if process.stdin is not None:
                 process.stdin.close()
 
-    async def do(self, task: dict[str, Any], seconds: float, tell: Callable[[str], None] = lambda _: None) -> Any:
-        """What the task gives, when its turn comes; a `Refusal` when it fails or takes too long."""
+    async def run(self, task: dict[str, Any], seconds: float, report: Callable[[str], None] = lambda _: None) -> Any:
+        """Run a task when its turn comes and return its result; an `HTTPError` if it fails or takes too long."""
         async with self._turn:
             try:
                 await self.start()
@@ -56,10 +56,10 @@ class Worker:
                 if process is None:
                     raise EOFError
                 async with asyncio.timeout(seconds):
-                    return await self._done(process, task, tell)
+                    return await self._result(process, task, report)
             except TimeoutError:
                 await self.stop()
-                raise Refusal(
+                raise HTTPError(
                     503,
                     f"this took longer than {seconds:g} seconds and was stopped; send a smaller map, or ask for less",
                 ) from None
@@ -68,10 +68,10 @@ class Worker:
                 raise
             except (EOFError, OSError):
                 await self.stop()
-                raise Refusal(503, "the process that did this ended; it may have run out of memory") from None
+                raise HTTPError(503, "the process that did this ended; it may have run out of memory") from None
 
-    async def _done(
-        self, process: asyncio.subprocess.Process, task: dict[str, Any], tell: Callable[[str], None]
+    async def _result(
+        self, process: asyncio.subprocess.Process, task: dict[str, Any], report: Callable[[str], None]
     ) -> Any:
         assert process.stdin is not None
         process.stdin.write(json.dumps(task).encode() + b"\n")
@@ -79,9 +79,9 @@ class Worker:
         while True:
             answer = await self._answer(process)
             if "stage" in answer:
-                tell(answer["stage"])
+                report(answer["stage"])
             elif "status" in answer:
-                raise Refusal(answer["status"], answer["sentence"])
+                raise HTTPError(answer["status"], answer["sentence"])
             else:
                 return answer["done"]
 

@@ -1,4 +1,4 @@
-"""The other end of `processes.Worker`: read a task, do it, answer. Ends when the server does."""
+"""The main program of a `WorkerProcess`: read a task, run it, answer. It ends when the server does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import traceback
 from queue import SimpleQueue
 from typing import Any
 
-from sparsedepth.serve import tasks
+from sparsedepth.serve import compute
 from sparsedepth.vocabulary import InputError, TooLargeError
 
 
 def main() -> None:
+    """Run tasks until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a library prints is no answer
     waiting: SimpleQueue[dict[str, Any]] = SimpleQueue()
@@ -24,7 +25,7 @@ def main() -> None:
         answers.write(json.dumps(said) + "\n")
 
     if "--warm" in sys.argv[1:]:
-        tasks.warm_up()
+        compute.warm_up()
     answer(stage="ready")
     while True:
         task = waiting.get()
@@ -32,16 +33,16 @@ def main() -> None:
 
 
 def _listen(waiting: SimpleQueue[dict[str, Any]]) -> None:
-    """Take tasks in the background: the end of the server ends this process in the middle of its work."""
+    """Read tasks in the background: the end of the server ends this process in the middle of its work."""
     for line in sys.stdin:
         waiting.put(json.loads(line))
     os._exit(0)
 
 
-def _attempt(task: dict[str, Any], tell: tasks.Tell) -> dict[str, Any]:
+def _attempt(task: dict[str, Any], report: compute.Report) -> dict[str, Any]:
     shown = task.pop("shown", {})
     try:
-        return {"done": tasks.TASKS[task.pop("do")](tell=tell, **task)}
+        return {"done": compute.TASKS[task.pop("do")](report=report, **task)}
     except InputError as error:
         status = 413 if isinstance(error, TooLargeError) else 422
         return {"status": status, "sentence": _with_names(str(error), task["folder"], shown)}
