@@ -11,10 +11,10 @@ import httpx
 import numpy as np
 import pytest
 from PIL import Image
+from sparsedepth.cli.restoring import denoise_command, inpaint_command
 
 from running_service import depth_file, scene
 from sparsedepth import Restorer, denoise, inpaint
-from sparsedepth.cli.restoring import denoise_command, inpaint_command
 from sparsedepth.files import read, read_array
 from sparsedepth.serve import forms
 from sparsedepth.serve.app import make_app
@@ -224,7 +224,10 @@ def test_who_may_ask(options, request_, status):
 
     answer = asyncio.run(ask())
     assert answer.status_code == status
-    assert status < 400 or answer.json()["error"].count(" ") > 2
+    if status == 405:
+        assert answer.json()["error"] == "Method Not Allowed"
+    else:
+        assert status < 400 or answer.json()["error"].count(" ") > 2
     assert "default-src 'self'" in answer.headers["content-security-policy"]
 
 

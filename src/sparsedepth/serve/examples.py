@@ -1,4 +1,4 @@
-"""What can be looked at without a file of one's own; made when asked for."""
+"""Example maps and pairs, made when asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAIRS = {"motorcycle-pair": "Motorcycle, two views"}
 
 
 def example_map(name: str) -> DepthImage:
-    """A noisy map with holes."""
+    """Return a noisy map with holes."""
     if name == "room":
         return DepthImage(_room(np.random.default_rng(0)), "m")
     truth = motorcycle_disparity()[100:400, 300:700]
@@ -22,15 +22,15 @@ def example_map(name: str) -> DepthImage:
 
 
 def example_pair() -> StereoPair:
-    """Every second pixel of the two views: quick to match."""
+    """Return every second pixel of two views: quick to match."""
     pair = motorcycle_pair()
     return StereoPair(pair.left[::2, ::2], pair.right[::2, ::2], -(-pair.max_disparity // 2))
 
 
 def _room(rng: np.random.Generator) -> DepthMap:
-    """A floor, two walls, three balls and a box as a depth camera sees them: 320 x 240 pixels.
+    """Simulate a depth camera in a room with two walls, three balls and a box: 320 x 240 pixels.
 
-    Noise grows with the square of the distance, edges throw shadows, and a few pixels are off by a lot.
+    Noise grows with the square of the distance, edges have shadows, and a few pixels are outliers.
     """
     y, x = np.mgrid[:240, :320]
     right, down = (x - 159.5) / 260, (y - 119.5) / 260

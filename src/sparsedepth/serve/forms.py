@@ -1,4 +1,4 @@
-"""The options of a request: what may be said, what it means to the library, and how the API's description says it."""
+"""The options of a request: validation, their meaning to the library, and their OpenAPI description."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import FORMATS, PROFILES
+from sparsedepth.files.photos import PHOTO_SUFFIXES
+from sparsedepth.restore import QUALITIES
 from sparsedepth.serve import examples
-from sparsedepth.serve.limits import Refusal
+from sparsedepth.serve.limits import HTTPError
 from sparsedepth.stereo import solvers
 
 PROFILE_NAMES = ("auto", *PROFILES)
-QUALITIES = ("fast", "balanced", "best", "paper")
 DEFAULT_QUALITY = "balanced"
 MAPS = frozenset(FORMATS)
-PHOTOS = frozenset((".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".tif", ".tiff", ".bmp", ".webp"))
+PHOTOS = frozenset(PHOTO_SUFFIXES)
 NUMBERS = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?( *, *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?)* *$"
 
 
 class Form(BaseModel):
-    """Texts of a form; a name that is not known is refused."""
+    """The texts of a form; an unknown name is refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     @field_validator("*")
     @classmethod
     def _one_of(cls, value: Any, info: Any) -> Any:
-        """A field with an ``enum`` in its description holds one of these."""
+        """Check that a field with an ``enum`` in its description holds one of these."""
         extra = cls.model_fields[info.field_name].json_schema_extra
         choices = extra.get("enum") if isinstance(extra, dict) else None
         if isinstance(choices, list) and value is not None and value not in choices:
@@ -67,9 +68,11 @@ class InpaintForm(Form):
         return self
 
     def codes(self) -> list[float] | None:
+        """Return the stored numbers that mean unknown."""
         return None if self.invalid is None else [float(code) for code in self.invalid.split(",")]
 
     def options(self) -> dict[str, Any]:
+        """Return the options as the library calls them."""
         return {"quality": self.quality, "dictionary": self.dictionary, "outward": self.outward}
 
 
@@ -79,6 +82,7 @@ class DenoiseForm(InpaintForm):
     fill: bool = Field(True, description="Fill holes.")
 
     def options(self) -> dict[str, Any]:
+        """Return the options as the library calls them."""
         return super().options() | {"fill": self.fill}
 
 
@@ -99,6 +103,7 @@ class MatchForm(Form):
         return self
 
     def options(self) -> dict[str, Any]:
+        """Return the options as the library calls them."""
         return {"solver": self.solver, "prior": self.prior}
 
 
@@ -108,19 +113,19 @@ FILES: dict[type[Form], dict[str, frozenset[str]]] = {
     MatchForm: {"left": PHOTOS, "right": PHOTOS},
 }
 NEEDED: dict[type[Form], list[str]] = {MatchForm: ["max_disparity"]}
-"""Beside files, where there is no example."""
+"""Fields that are required with files."""
 
 
 def parse(form: type[Form], texts: dict[str, str]) -> Any:
-    """The options of a form, or a refusal that says what is wrong with the first of them that is."""
+    """Parse the options of a form; the error names the first wrong one."""
     try:
         return form.model_validate(texts)
     except ValidationError as error:
-        raise Refusal(422, sentence(error.errors())) from None
+        raise HTTPError(422, sentence(error.errors())) from None
 
 
 def sentence(errors: Any) -> str:
-    """What is wrong, of a validator's list."""
+    """Describe the first error of a validator's list."""
     first = errors[0]
     place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
     says = first["msg"].removeprefix("Value error, ")
@@ -128,7 +133,7 @@ def sentence(errors: Any) -> str:
 
 
 def described(form: type[Form]) -> dict[str, Any]:
-    """The form as OpenAPI describes a multipart body."""
+    """Describe the form as a multipart body in OpenAPI."""
     schema = form.model_json_schema()
     properties = {name: _plain(about) for name, about in schema["properties"].items()}
     for name, suffixes in FILES[form].items():
@@ -144,7 +149,7 @@ def described(form: type[Form]) -> dict[str, Any]:
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:
-    """A field that may be left out is no field that may be null."""
+    """Remove null from an optional field: it may be left out, but not be null."""
     kinds = [kind for kind in about.pop("anyOf", []) if kind != {"type": "null"}]
     if about.get("default", math.inf) is None:
         del about["default"]

@@ -1,4 +1,4 @@
-"""Who may ask, and what every answer carries: hosts, origins, the token, and a bound on requests at the same time."""
+"""Check hosts, origins, the token and the number of requests at the same time; add headers to every answer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sparsedepth.serve.limits import Refusal
+from sparsedepth.serve.limits import HTTPError
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 OPEN = ("/", "/healthz", "/openapi.json")
-"""Paths that need no token, besides those of the page: they tell nothing of anybody's maps."""
+"""Paths that need no token, besides those of the page: they show nobody's maps."""
 HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -24,13 +24,13 @@ HEADERS = {
 }
 
 
-def answer(refusal: Refusal) -> JSONResponse:
-    """A refusal as every client gets it."""
-    return JSONResponse({"error": refusal.sentence}, refusal.status, refusal.headers)
+def error_response(error: HTTPError) -> JSONResponse:
+    """Return the answer for an error."""
+    return JSONResponse({"error": error.sentence}, error.status, error.headers)
 
 
 class Guard:
-    """The door of the application."""
+    """ASGI middleware that refuses requests before the application sees them."""
 
     def __init__(self, app: ASGIApp, *, token: str | None, hosts: Collection[str] | None, requests: int) -> None:
         self._app, self._token, self._hosts, self._most = app, token, hosts, requests
@@ -49,9 +49,9 @@ class Guard:
             await send(message)
 
         try:
-            self._look(scope)
-        except Refusal as refusal:
-            await answer(refusal)(scope, receive, send_guarded)
+            self._check(scope)
+        except HTTPError as error:
+            await error_response(error)(scope, receive, send_guarded)
             return
         self._inside += 1
         try:
@@ -59,25 +59,25 @@ class Guard:
         finally:
             self._inside -= 1
 
-    def _look(self, scope: Scope) -> None:
+    def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         if self._inside >= self._most:
-            raise Refusal(503, "too many requests at the same time; come back in a few seconds", retry_after="5")
+            raise HTTPError(503, "too many requests at the same time; come back in a few seconds", retry_after="5")
         host = headers.get("host", "")
         if self._hosts is not None and _name(host) not in self._hosts:  # a foreign name that points here
-            raise Refusal(403, "this service answers to its own address only")
+            raise HTTPError(403, "this service answers to its own address only")
         origin = headers.get("origin")
         if origin is not None and scope["method"] not in ("GET", "HEAD") and urlsplit(origin).netloc != host:
-            raise Refusal(403, "another site's page may not ask this service for anything")
+            raise HTTPError(403, "another site's page may not ask this service for anything")
         path = scope["path"]
         if self._token is not None and path not in OPEN and not path.startswith("/page/"):
             given = headers.get("authorization", "")
             if not secrets.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
-                raise Refusal(401, "give the service's token: Authorization: Bearer TOKEN", www_authenticate="Bearer")
+                raise HTTPError(401, "give the service's token: Authorization: Bearer TOKEN", www_authenticate="Bearer")
 
 
 def _name(host: str) -> str:
-    """A Host header without its port."""
+    """Return a Host header without its port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

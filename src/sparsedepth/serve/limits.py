@@ -1,4 +1,4 @@
-"""What a service takes upon itself, and how it says no."""
+"""The limits of the service, and the error that it answers with."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Limits:
     pixels: int = 1 << 23
     queue: int = 16
     job_seconds: float = 300.0
-    desk_seconds: float = 30.0
-    """To decode an upload or to encode a result."""
+    decode_seconds: float = 30.0
+    """Of decoding an upload or encoding a result."""
     upload_seconds: float = 60.0
     idle_seconds: float = 10.0
-    """Between two pieces of an upload, or until a request has said what it wants."""
+    """Between two pieces of an upload, or until the head of a request is complete."""
     keep_seconds: float = 900.0
     keep_bytes: int = 1 << 30
     """Of all results; the oldest go first."""
@@ -33,8 +33,8 @@ class Limits:
                 raise InputError(f"the limit {field.name} is {value:g}; it must be positive")
 
 
-class Refusal(Exception):  # noqa: N818 (it is an answer, not an accident)
-    """An answer that is not what was asked for: a status of HTTP and a sentence."""
+class HTTPError(Exception):
+    """An error answer: a status of HTTP, a sentence, and headers."""
 
     def __init__(self, status: int, sentence: str, **headers: str) -> None:
         super().__init__(sentence)
@@ -43,7 +43,7 @@ class Refusal(Exception):  # noqa: N818 (it is an answer, not an accident)
 
 
 def size(n_bytes: float) -> str:
-    """A number of bytes as people say it."""
+    """Format a number of bytes for people."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if n_bytes >= factor:
             return f"{n_bytes / factor:.4g} {unit}"

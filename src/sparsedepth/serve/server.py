@@ -1,4 +1,4 @@
-"""The application behind a socket."""
+"""Run the application behind a socket."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sparsedepth.serve.guard import LOOPBACK
 from sparsedepth.serve.limits import Limits
 from sparsedepth.vocabulary import InputError
 
-MOST_CONNECTIONS = 1000
-KEEP_ALIVE = 30
-"""Longer than the clients' own, often 5 seconds: who closes a connection while the other speaks spoils a request."""
+MAX_CONNECTIONS = 1000
+KEEP_ALIVE_SECONDS = 30
+"""Longer than that of clients, often 5 seconds: a server that closes first may lose a request."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Return whether only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 is any free one."""
+    """Return a bound socket; port 0 is any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio turns Nagle off where this is said
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -43,18 +43,18 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address(bound: socket.socket) -> str:
-    """Where the page is."""
+    """Return the address of the page."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 class Server(uvicorn.Server):
-    """Says when it is ready."""
+    """A uvicorn server that calls ``ready`` when it accepts requests."""
 
     def __init__(self, bound: socket.socket, limits: Limits, token: str | None, ready: Callable[[], None]) -> None:
         host = bound.getsockname()[0]
         hosts = LOOPBACK | {host} if is_loopback(host) else None
-        protocol = type("Patient", (_PatientProtocol,), {"patience": limits.idle_seconds})
+        protocol = type("IdleClosing", (_IdleClosingProtocol,), {"idle_seconds": limits.idle_seconds})
         super().__init__(
             uvicorn.Config(
                 make_app(limits, token=token, hosts=hosts),
@@ -64,14 +64,15 @@ class Server(uvicorn.Server):
                 log_level="error",
                 access_log=False,
                 server_header=False,
-                limit_concurrency=MOST_CONNECTIONS,
-                timeout_keep_alive=KEEP_ALIVE,
+                limit_concurrency=MAX_CONNECTIONS,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=2,
             )
         )
         self._bound, self._ready = bound, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and call ``ready``."""
         await super().startup(sockets)
         if self.started:
             self._ready()
@@ -81,32 +82,32 @@ class Server(uvicorn.Server):
         self.run(sockets=[self._bound])
 
 
-class _PatientProtocol(H11Protocol):
-    """Has patience with a request while it is being answered, and for some seconds before and after, but no longer."""
+class _IdleClosingProtocol(H11Protocol):
+    """A protocol that closes connections on which nothing was answered for some seconds."""
 
-    patience = 10.0
+    idle_seconds = 10.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._answered = self._seen = 0
-        self._look = self.loop.call_later(self.patience, self._look_again)
+        self._check = self.loop.call_later(self.idle_seconds, self._check_again)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._look.cancel()
+        self._check.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         self._answered += 1
         super().on_response_complete()
 
-    def _look_again(self) -> None:
-        """Close a connection on which nothing was answered since the last look, though it may send what was refused."""
+    def _check_again(self) -> None:
+        """Close the connection if nothing was answered since the last check; a refused client may still be sending."""
         busy = self.cycle is not None and not self.cycle.response_complete
         if not busy and self._answered == self._seen:
             self.transport.close()
             return
         self._seen = self._answered
-        self._look = self.loop.call_later(self.patience, self._look_again)
+        self._check = self.loop.call_later(self.idle_seconds, self._check_again)
 
 
 def run(host: str, port: int, limits: Limits, token: str | None, ready: Callable[[str], Any]) -> None:

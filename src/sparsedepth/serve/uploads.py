@@ -1,4 +1,4 @@
-"""A multipart upload, taken in piece by piece: every limit holds before the next piece is read."""
+"""Receive a multipart upload in pieces: every limit is checked before the next piece is read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from sparsedepth.serve.limits import Limits, Refusal, size
+from sparsedepth.serve.limits import HTTPError, Limits, size
 
-MOST_PARTS = 24
-MOST_TEXT = 1000
-FRAME = 16 << 10
+MAX_PARTS = 24
+MAX_TEXT_BYTES = 1000
+FRAME_BYTES = 16 << 10
 """Bytes that boundaries and headers may add to the files."""
 
 
@@ -34,37 +34,37 @@ class Upload:
 
 
 async def receive(request: Request, folder: Path, limits: Limits, kinds: Mapping[str, frozenset[str]]) -> Upload:
-    """Take a form into the folder; ``kinds`` are the fields that are files, each with the suffixes it may have."""
+    """Receive a form into the folder; ``kinds`` are the fields that are files, each with its allowed suffixes."""
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or b"boundary" not in options:
-        raise Refusal(415, "send a form as multipart/form-data, as curl -F does")
+        raise HTTPError(415, "send a form as multipart/form-data, as curl -F does")
     declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > limits.bytes + FRAME:
+    if declared.isdigit() and int(declared) > limits.bytes + FRAME_BYTES:
         raise _too_long(limits)
-    taking = _Form(folder, kinds)
+    form = _Form(folder, kinds)
     try:
-        parser = MultipartParser(options[b"boundary"], taking.callbacks())  # pyright: ignore[reportArgumentType]
-        taken = 0
+        parser = MultipartParser(options[b"boundary"], form.callbacks())  # pyright: ignore[reportArgumentType]
+        received = 0
         async for piece in _pieces(request, limits):
-            taken += len(piece)
-            if taken > limits.bytes + FRAME:
+            received += len(piece)
+            if received > limits.bytes + FRAME_BYTES:
                 raise _too_long(limits)
             parser.write(piece)
     except FormParserError:
-        raise Refusal(422, "the form is broken; send it as multipart/form-data, as curl -F does") from None
+        raise HTTPError(422, "the form is broken; send it as multipart/form-data, as curl -F does") from None
     finally:
-        taking.close()
-    if not taking.complete:
-        raise Refusal(422, "the form ends before its last boundary; send it again")
-    return taking.upload
+        form.close()
+    if not form.complete:
+        raise HTTPError(422, "the form ends before its last boundary; send it again")
+    return form.upload
 
 
-def _too_long(limits: Limits) -> Refusal:
-    return Refusal(413, f"the upload is longer than {size(limits.bytes)}; send a smaller file")
+def _too_long(limits: Limits) -> HTTPError:
+    return HTTPError(413, f"the upload is longer than {size(limits.bytes)}; send a smaller file")
 
 
 async def _pieces(request: Request, limits: Limits) -> AsyncIterator[bytes]:
-    """The body as it arrives; one that is too slow or breaks off is given up."""
+    """Yield the body as it arrives; one that is too slow or breaks off is refused."""
     clock = asyncio.get_running_loop()
     end = clock.time() + limits.upload_seconds
     stream = request.stream()
@@ -74,14 +74,14 @@ async def _pieces(request: Request, limits: Limits) -> AsyncIterator[bytes]:
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise Refusal(408, "the upload is too slow; send it again") from None
+            raise HTTPError(408, "the upload is too slow; send it again") from None
         except ClientDisconnect:
-            raise Refusal(400, "the upload broke off; send it again") from None
+            raise HTTPError(400, "the upload broke off; send it again") from None
         yield piece
 
 
 class _Form:
-    """What the parser finds, part by part."""
+    """The callbacks of the parser, which fill an `Upload` part by part."""
 
     def __init__(self, folder: Path, kinds: Mapping[str, frozenset[str]]) -> None:
         self.upload, self.complete = Upload(), False
@@ -96,6 +96,7 @@ class _Form:
         self._file: BinaryIO | None = None
 
     def callbacks(self) -> dict[str, object]:
+        """Return the callbacks by the parser's names."""
         names = (
             "part_begin", "header_field", "header_value", "header_end", "headers_finished", "part_data", "part_end",
             "end",
@@ -103,14 +104,15 @@ class _Form:
         return {f"on_{name}": getattr(self, f"_{name}") for name in names}
 
     def close(self) -> None:
+        """Close the file that is being received."""
         if self._file is not None:
             self._file.close()
 
     def _part_begin(self) -> None:
         self._start()
         self._parts += 1
-        if self._parts > MOST_PARTS:
-            raise Refusal(422, f"the form has more than {MOST_PARTS} parts")
+        if self._parts > MAX_PARTS:
+            raise HTTPError(422, f"the form has more than {MAX_PARTS} parts")
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
@@ -126,7 +128,7 @@ class _Form:
         _, options = parse_options_header(self._headers.get(b"content-disposition"))
         self._name = options.get(b"name", b"").decode("utf-8", "replace")
         if not self._name or self._name in self.upload.texts or self._name in self.upload.files:
-            raise Refusal(422, f"the form has a part without a name, or {self._name[:50]!r} twice; each comes once")
+            raise HTTPError(422, f"the form has a part without a name, or {self._name[:50]!r} twice; each comes once")
         if self._name in self._kinds:
             self._open(options.get(b"filename", b"").decode("utf-8", "replace"))
 
@@ -134,9 +136,11 @@ class _Form:
         known = self._kinds[self._name]
         suffix = PurePosixPath(filename.replace("\\", "/")).suffix.lower()
         if not filename:
-            raise Refusal(422, f"{self._name} must be a file, with its name (curl -F {self._name}=@scan.png)")
+            raise HTTPError(422, f"{self._name} must be a file, with its name (curl -F {self._name}=@scan.png)")
         if suffix not in known:
-            raise Refusal(415, f"files ending in {suffix[:20]!r} are not known; use one of {', '.join(sorted(known))}")
+            raise HTTPError(
+                415, f"files ending in {suffix[:20]!r} are not known; use one of {', '.join(sorted(known))}"
+            )
         stored = self._name + suffix
         self.upload.files[self._name] = stored
         self.upload.shown[stored] = _plain(filename)
@@ -147,8 +151,8 @@ class _Form:
             self._file.write(data[start:end])
             return
         self._text += data[start:end]
-        if len(self._text) > MOST_TEXT:
-            raise Refusal(422, f"{self._name[:50]!r} is longer than {MOST_TEXT} bytes; that is no option")
+        if len(self._text) > MAX_TEXT_BYTES:
+            raise HTTPError(422, f"{self._name[:50]!r} is longer than {MAX_TEXT_BYTES} bytes; that is no option")
 
     def _part_end(self) -> None:
         if self._file is not None:
@@ -162,6 +166,6 @@ class _Form:
 
 
 def _plain(filename: str) -> str:
-    """The last part of a file's name, without anything that could be markup or control, and not endless."""
+    """Return the last part of a file's name, without markup and control characters, at most 80 letters."""
     last = PurePosixPath(filename.replace("\\", "/")).name
     return re.sub(r"[^\w .()+,-]", "_", last)[-80:]

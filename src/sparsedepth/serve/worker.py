@@ -1,4 +1,4 @@
-"""What a worker process of the service runs: it does tasks, and puts their failures into sentences for users."""
+"""The program of a worker process of the service: run tasks, and put their failures into sentences for users."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sparsedepth.process_pool import Answer, Header, Message, Report
-from sparsedepth.serve import tasks
+from sparsedepth.serve import compute
 from sparsedepth.vocabulary import InputError, TooLargeError
 
 
 def worker_entry(setup: Header, _arrays: dict[str, NDArray[Any]]) -> Answer:
-    """Make what answers the tasks of the service."""
+    """Return the function that answers the tasks of the service."""
     if setup["warm"]:
-        tasks.warm_up()
+        compute.warm_up()
 
     def answer(task: Header, _arrays: dict[str, NDArray[Any]], report: Report) -> Message:
         return _attempt(task, lambda stage: report({"stage": stage})), {}
@@ -24,10 +24,10 @@ def worker_entry(setup: Header, _arrays: dict[str, NDArray[Any]]) -> Answer:
     return answer
 
 
-def _attempt(task: dict[str, Any], tell: tasks.Tell) -> dict[str, Any]:
+def _attempt(task: dict[str, Any], report: compute.Report) -> dict[str, Any]:
     shown = task.pop("shown", {})
     try:
-        return {"done": tasks.TASKS[task.pop("do")](tell=tell, **task)}
+        return {"done": compute.TASKS[task.pop("do")](report=report, **task)}
     except InputError as error:
         status = 413 if isinstance(error, TooLargeError) else 422
         return {"status": status, "sentence": _with_names(str(error), task["folder"], shown)}

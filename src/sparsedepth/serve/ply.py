@@ -1,4 +1,4 @@
-"""A map as points in space, in a PLY file."""
+"""Encode a map as points in space, in a PLY file."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from numpy.typing import NDArray
 
 from sparsedepth.vocabulary import DepthMap, Floats, Kind
 
-VIEW = 60.0
-"""Degrees across the picture, taken for granted: a depth map does not say how wide its camera saw."""
+FIELD_OF_VIEW_DEGREES = 60.0
+"""Assumed width of the picture: a depth map does not say the focal length of its camera."""
 
 
 def points(depth: DepthMap, kind: Kind) -> Floats:
-    """(pixels, 3): right, down and away as a pinhole camera sees them; what is no depth is a relief over the pixels."""
+    """Return points (pixels, 3): right, down and away from a pinhole camera; what is no depth is a relief."""
     height, width = depth.shape
     down, right = np.mgrid[:height, :width].astype(np.float32)
     if kind != "depth":
         return np.stack([right, down, -depth], axis=-1).reshape(-1, 3)
-    focal = width / 2 / np.tan(np.radians(VIEW / 2))
+    focal = width / 2 / np.tan(np.radians(FIELD_OF_VIEW_DEGREES / 2))
     across, along = (right - (width - 1) / 2) / focal, (down - (height - 1) / 2) / focal
     return np.stack([across * depth, along * depth, depth], axis=-1).reshape(-1, 3)
 
 
 def write_ply(depth: DepthMap, variance: DepthMap, origin: NDArray[np.uint8], kind: Kind, unit: str) -> bytes:
-    """The known pixels as binary PLY, coloured by depth, each with its variance and its origin."""
+    """Encode the known pixels as binary PLY, coloured by depth, each with its variance and its origin."""
     known = np.isfinite(depth).ravel()
     number = np.dtype("<f4")
     columns = np.dtype([("place", number, 3), ("colour", "u1", 3), ("variance", number), ("origin", "u1")])
@@ -33,7 +33,11 @@ def write_ply(depth: DepthMap, variance: DepthMap, origin: NDArray[np.uint8], ki
     rows["colour"] = _colours(depth.ravel()[known])
     rows["variance"] = variance.ravel()[known]
     rows["origin"] = origin.ravel()[known]
-    shape = f"a pinhole camera of {VIEW:g} degrees is assumed" if kind == "depth" else f"a relief of the {kind}"
+    shape = (
+        f"a pinhole camera of {FIELD_OF_VIEW_DEGREES:g} degrees is assumed"
+        if kind == "depth"
+        else f"a relief of the {kind}"
+    )
     lines = [
         "ply",
         "format binary_little_endian 1.0",

@@ -1,4 +1,4 @@
-"""What the processes of the service do, each in the folder of its job: names of files are relative, and stay so."""
+"""The tasks of the worker processes, each in the folder of its job: names of files are relative."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from sparsedepth.files.profiles import as_text
 from sparsedepth.matching import stages
 from sparsedepth.restore import denoise, inpaint
 from sparsedepth.serve import examples
-from sparsedepth.serve.products import PRODUCTS, Result, load_raw, save_raw
+from sparsedepth.serve.products import PRODUCTS, load_raw, load_result, save_raw
 from sparsedepth.vocabulary import DepthImage, Match, Origin, Restoration, StereoPair
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 Facts = dict[str, Any]
 
 
 def warm_up() -> None:
-    """Load what the first job would wait for."""
+    """Load the modules and the dictionary that the first job needs."""
     denoise(np.add.outer(np.arange(32.0), np.arange(32.0)), quality="fast")
 
 
 def read_map(folder: str, file: str, profile: str, scale: float | None, invalid: list[float] | None, pixels: int,
-             tell: Tell) -> Facts:  # fmt: skip
-    """Take an uploaded map in."""
+             report: Report) -> Facts:  # fmt: skip
+    """Decode an uploaded map."""
     os.chdir(folder)
     image = read(file, profile, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
     os.remove(file)
-    return _keep_map(image)
+    return _store_map(image)
 
 
-def read_pair(folder: str, left: str, right: str, max_disparity: int, pixels: int, tell: Tell) -> Facts:
-    """Take two uploaded views in."""
+def read_pair(folder: str, left: str, right: str, max_disparity: int, pixels: int, report: Report) -> Facts:
+    """Decode two uploaded views."""
     os.chdir(folder)
     views = {file: read_photo(file, most_pixels=pixels) for file in (left, right)}
     for file in views:
         os.remove(file)
-    return _keep_pair(StereoPair.from_images(views[left], views[right], max_disparity))
+    return _store_pair(StereoPair.from_images(views[left], views[right], max_disparity))
 
 
-def make_example(folder: str, name: str, tell: Tell) -> Facts:
-    """Put an example in the place of an upload."""
+def make_example(folder: str, name: str, report: Report) -> Facts:
+    """Make an example in place of an upload."""
     os.chdir(folder)
-    return _keep_pair(examples.example_pair()) if name in examples.PAIRS else _keep_map(examples.example_map(name))
+    return _store_pair(examples.example_pair()) if name in examples.PAIRS else _store_map(examples.example_map(name))
 
 
-def _keep_map(image: DepthImage) -> Facts:
+def _store_map(image: DepthImage) -> Facts:
     save_raw("before.f32", image.values)
     profile = None if image.profile is None else as_text(image.profile)
     known = float(np.isfinite(image.values).mean())
@@ -58,35 +58,35 @@ def _keep_map(image: DepthImage) -> Facts:
             "known": known, "assumed": image.assumed.partition(": ")[2]}  # fmt: skip
 
 
-def _keep_pair(pair: StereoPair) -> Facts:
+def _store_pair(pair: StereoPair) -> Facts:
     save_raw("before.f32", pair.grey().left[..., 0])
     np.save("pair.npy", np.stack([pair.left, pair.right]))
     return {"shape": pair.shape, "unit": "px", "kind": "disparity", "profile": None, "input": "photo", "known": 1.0,
             "assumed": "", "max_disparity": pair.max_disparity}  # fmt: skip
 
 
-def restore(folder: str, facts: Facts, what: str, options: dict[str, Any], tell: Tell) -> Facts:
-    """Restore the map that was taken in."""
+def restore(folder: str, facts: Facts, what: str, options: dict[str, Any], report: Report) -> Facts:
+    """Restore the decoded map."""
     os.chdir(folder)
-    tell("restoring")
+    report("restoring")
     before = load_raw("before.f32", facts["shape"])
     result = {"denoise": denoise, "inpaint": inpaint}[what](before, **options)
-    return _keep_result(facts, result)
+    return _store_result(facts, result)
 
 
-def match(folder: str, facts: Facts, options: dict[str, Any], tell: Tell) -> Facts:
-    """Match the views that were taken in."""
+def match(folder: str, facts: Facts, options: dict[str, Any], report: Report) -> Facts:
+    """Match the decoded views."""
     os.chdir(folder)
     left, right = np.load("pair.npy", allow_pickle=False)
     for stage in stages(StereoPair(left, right, facts["max_disparity"]), **options):
-        tell(stage.description)
+        report(stage.description)
         if stage.result is not None:
             os.remove("pair.npy")
-            return _keep_result(facts, stage.result)
+            return _store_result(facts, stage.result)
     raise RuntimeError("the stages ended without a result")
 
 
-def _keep_result(facts: Facts, result: Restoration | Match) -> Facts:
+def _store_result(facts: Facts, result: Restoration | Match) -> Facts:
     save_raw("after.f32", result.image.values)
     save_raw("variance.f32", result.variance)
     save_raw("origin.u8", result.origin)
@@ -94,11 +94,11 @@ def _keep_result(facts: Facts, result: Restoration | Match) -> Facts:
     return facts | {origin.name.lower(): float(shares[origin]) for origin in Origin}
 
 
-def make_product(folder: str, facts: Facts, name: str, tell: Tell) -> None:
+def make_product(folder: str, facts: Facts, name: str, report: Report) -> None:
     """Encode a result."""
     os.chdir(folder)
     temporary = Path(f"making-{name}")
-    PRODUCTS[name].write(temporary, Result.of(facts))
+    PRODUCTS[name].write(temporary, load_result(facts))
     os.replace(temporary, name)
 
 
