@@ -28,7 +28,7 @@ import psutil
 import sparsedepth
 import sparsedepth.cluster as work_of_a_cluster
 from sparsedepth import Restorer, infer, learn
-from sparsedepth.cluster import Examiner, Restoring, connect
+from sparsedepth.cluster import ClusterAccumulator, Restoring, connect
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.markdown import commit, machine, table, write_made_part
@@ -204,7 +204,7 @@ def cluster(workers: int) -> Iterator[Any]:
 
 def learning(_: Path) -> dict[str, Any]:
     """Seconds a step for 1, 2 and 4 workers, taken in turns, and what the client itself spends."""
-    work_of_a_cluster.examine = metered(work_of_a_cluster.examine)
+    work_of_a_cluster.accumulate = metered(work_of_a_cluster.accumulate)
     batches = PatchStream([motorcycle_disparity()], (PATCH, PATCH), batch=BATCH)
     drawn = {step: batches(step) for step in range(ROUNDS + 1)}
     start = sparsedepth.Dictionary.builtin("phi1")
@@ -213,7 +213,8 @@ def learning(_: Path) -> dict[str, Any]:
         runs = {}
         for n in WORKERS:
             client = stack.enter_context(cluster(n))
-            run = learn(lambda step: drawn[step], start, steps=10 * (ROUNDS + 1), examiner=Examiner(client))
+            steps, accumulator = 10 * (ROUNDS + 1), ClusterAccumulator(client)
+            run = learn(lambda step: drawn[step], start, steps=steps, accumulator=accumulator)
             next(run)
             runs[n] = partial(turn_of, client, partial(next, run))
         for _ in range(ROUNDS):

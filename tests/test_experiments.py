@@ -13,8 +13,8 @@ from sparsedepth.data import data_folder
 from sparsedepth.experiments import denoising, natural_noise
 from sparsedepth.experiments._ablation import arms, filling_arms
 from sparsedepth.experiments._claims import Claim, judge, table_of
-from sparsedepth.experiments._contestants import Outcome, own_methods
 from sparsedepth.experiments._keeping import kept
+from sparsedepth.experiments._methods import Outcome, own_methods
 from sparsedepth.restore import METHODS
 from sparsedepth.vocabulary import InputError
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sparsedepth.coding.accumulate import SHARD, Branches, examine
+from sparsedepth.coding.accumulate import SHARD_PATCHES, PartialSums, accumulate
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.patches import Batch
 from sparsedepth.vocabulary import Floats, InputError, Restoration
@@ -102,7 +102,7 @@ def _restored(restore: Callable[..., Restoration], depth: Any, more: dict[str, A
     return restore(depth, **more, threads=1)
 
 
-class Examiner:
+class ClusterAccumulator:
     """Codes the batches of `learn` by the workers, each some shards; the sums are the same to the last bit."""
 
     def __init__(self, client: Client) -> None:
@@ -117,14 +117,14 @@ class Examiner:
         *,
         rounds: int | None,
         threads: int | None,
-    ) -> Branches:
+    ) -> PartialSums:
         del threads
-        shards = -(-len(batch.patches) // SHARD)
+        shards = -(-len(batch.patches) // SHARD_PATCHES)
         pieces = [piece for piece in np.array_split(np.arange(shards), slots(self._client)) if len(piece)]
         futures = [
             self._client.submit(
-                examine,
-                _rows(batch, int(piece[0]) * SHARD, (int(piece[-1]) + 1) * SHARD),
+                accumulate,
+                _rows(batch, int(piece[0]) * SHARD_PATCHES, (int(piece[-1]) + 1) * SHARD_PATCHES),
                 atoms,
                 noise,
                 sparsity,

@@ -9,7 +9,7 @@ from scipy.ndimage import binary_dilation
 from skimage.restoration import inpaint_biharmonic
 from threadpoolctl import threadpool_limits
 
-from sparsedepth.baselines.maps import finished, map_of, nearest_filled
+from sparsedepth.baselines.maps import as_result, map_of, nearest_filled
 from sparsedepth.vocabulary import DepthMap, InputError
 
 
@@ -19,7 +19,7 @@ def biharmonic(depth: ArrayLike) -> DepthMap:
     missing = _missing_among_known(values)
     if not missing.any():
         return values.copy()
-    return finished(values, inpaint_biharmonic(nearest_filled(values), missing), fills=True)
+    return as_result(values, inpaint_biharmonic(nearest_filled(values), missing), fills=True)
 
 
 def linear(depth: ArrayLike) -> DepthMap:
@@ -40,7 +40,7 @@ def linear(depth: ArrayLike) -> DepthMap:
         with threadpool_limits(1, user_api="blas"):  # a system of two equations a triangle: threads only wait there
             inside = LinearNDInterpolator(beside, filled[tuple(beside.T)])(np.argwhere(missing))
         filled[missing] = np.where(np.isnan(inside), filled[missing], inside)
-    return finished(values, filled, fills=True)
+    return as_result(values, filled, fills=True)
 
 
 def _on_one_line(points: NDArray[np.int_]) -> bool:

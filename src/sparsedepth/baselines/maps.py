@@ -33,7 +33,7 @@ def require_at_least_zero(what: str, value: float) -> None:
         raise InputError(f"{what} is {value!r}; it must be zero or more")
 
 
-def finished(values: DepthMap, result: Floats, *, fills: bool = False) -> DepthMap:
+def as_result(values: DepthMap, result: Floats, *, fills: bool = False) -> DepthMap:
     """The result in the type that came; NaN where NaN came, or the known pixels untouched where holes are filled."""
     kept = np.where(np.isnan(values), result, values) if fills else np.where(np.isnan(values), np.nan, result)
     return kept.astype(values.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from skimage.restoration import denoise_tv_chambolle
 
-from sparsedepth.baselines.maps import finished, map_of, nearest_filled, require_at_least_zero
+from sparsedepth.baselines.maps import as_result, map_of, nearest_filled, require_at_least_zero
 from sparsedepth.vocabulary import DepthMap, Floats
 
 
@@ -41,7 +41,7 @@ def _on_filled(depth: ArrayLike, smooth: Callable[[Floats], Floats]) -> DepthMap
     values = map_of(depth)
     if np.isnan(values).all():
         return values.copy()
-    return finished(values, smooth(nearest_filled(values)))
+    return as_result(values, smooth(nearest_filled(values)))
 
 
 def _total_variation_l1(f: Floats, weight: Floats, iterations: int) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter
 
-from sparsedepth.baselines.maps import finished, map_of, radius_of, require_at_least_zero
+from sparsedepth.baselines.maps import as_result, map_of, radius_of, require_at_least_zero
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 STRIP_VALUES = 1 << 22
@@ -25,7 +25,7 @@ def median(depth: ArrayLike, size: int = 3) -> DepthMap:
            [ 1.,  1.,  1.]])
     """
     values = map_of(depth)
-    return finished(values, _by_strips(_middle, values, radius_of("size", size)))
+    return as_result(values, _by_strips(_middle, values, radius_of("size", size)))
 
 
 def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> DepthMap:
@@ -39,7 +39,7 @@ def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> Depth
     require_at_least_zero("the threshold", threshold)
     radius = radius_of("size", size)
     suspect = _by_strips(_nearer_half, values, radius) > threshold
-    return finished(values, np.where(suspect, _by_strips(_middle, values, radius), values))
+    return as_result(values, np.where(suspect, _by_strips(_middle, values, radius), values))
 
 
 def nl_means(depth: ArrayLike, strength: float, patch: int = 3, distance: int = 3) -> DepthMap:
@@ -82,7 +82,7 @@ def bilateral(depth: ArrayLike, strength: float, distance: float = 2.0) -> Depth
         weight = near * np.exp(-(np.where(np.isnan(change), np.inf, change / strength) ** 2) / 2)
         total += weight * np.where(np.isnan(change), 0, change)
         weights += weight
-    return finished(values, values + total / np.where(weights > 0, weights, 1))
+    return as_result(values, values + total / np.where(weights > 0, weights, 1))
 
 
 def _non_local(
@@ -98,7 +98,7 @@ def _non_local(
     def strip(padded: Floats, margin: int) -> Floats:
         return average(*_look_alikes(padded, margin, strength, radius, distance))
 
-    return finished(values, _by_strips(strip, values, distance + radius, (2 * distance + 1) ** 2))
+    return as_result(values, _by_strips(strip, values, distance + radius, (2 * distance + 1) ** 2))
 
 
 def _look_alikes(padded: Floats, margin: int, strength: float, radius: int, distance: int) -> tuple[Floats, Floats]:

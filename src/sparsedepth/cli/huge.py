@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsedepth.atomic_files import finished
+from sparsedepth.atomic_files import atomic_file
 from sparsedepth.cli.batch import Outcome
 from sparsedepth.cli.tasks import Place, RestoringTask, Shared
 from sparsedepth.files import mapped, write_array
@@ -82,7 +82,7 @@ def _room(place: Place, came: mapped.MappedMap, files: ExitStack) -> Restoration
     def room(path: Path | None, dtype: type, profile: Profile | None) -> Pixels:
         if path is None or path.suffix.lower() not in mapped.SUFFIXES:
             return mapped.scratch((height, width), np.dtype(dtype), place.output.parent)
-        temporary = files.enter_context(finished(path))
+        temporary = files.enter_context(atomic_file(path))
         kind = path.suffix.lower()
         return mapped.new_file(temporary, (height, width), np.dtype(dtype), profile, kind=kind)
 

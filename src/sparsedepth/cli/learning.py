@@ -19,8 +19,8 @@ from rich.progress import TextColumn
 import sparsedepth
 from sparsedepth.cli.places import dictionary_named, require_place
 from sparsedepth.cli.terminal import ClusterOption, ForceOption, JsonOption, progress_bar, report, say
-from sparsedepth.cluster import Examiner, connect
-from sparsedepth.coding.accumulate import examine
+from sparsedepth.cluster import ClusterAccumulator, connect
+from sparsedepth.coding.accumulate import accumulate
 from sparsedepth.coding.learn import LearningState, LearningStep, learn, schedule, start_from
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
@@ -118,8 +118,8 @@ def learn_command(
     state = LearningState.load(checkpoint, identity) if resume and checkpoint.exists() else None
     if state is not None:
         say(f"resuming after step {state.step}")
-    examiner = examine if cluster is None else Examiner(connect(cluster, sparsedepth.__version__))
-    run = learn(stream, first, phases=phases, held_out=held, resume=state, threads=threads, examiner=examiner)
+    accumulator = accumulate if cluster is None else ClusterAccumulator(connect(cluster, sparsedepth.__version__))
+    run = learn(stream, first, phases=phases, held_out=held, resume=state, threads=threads, accumulator=accumulator)
     last = _follow(run, state, steps, lambda state: state.save(checkpoint, identity), checkpoint_every)
     options: dict[str, Any] = {"patch": patch, "atoms": first.n_atoms, "noise": noise, "holes": holes, "floor": floor}
     options |= {"sparsity": sparsity, "steps": steps, "batch": batch, "seed": seed, "scale": scale, "unit": unit}

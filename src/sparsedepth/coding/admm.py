@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-from sparsedepth.coding.matmul import layout, multiplied
+from sparsedepth.coding.matmul import layout, row_stable_matmul
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
@@ -92,7 +92,7 @@ class Factors:
     def reconstruct(self, codes: Codes) -> Patches:
         whole = np.zeros((len(codes), len(self.atoms)), codes.dtype)
         whole[:, : self.n_atoms] = codes
-        return multiplied(whole, self.atoms)[:, : self.n_pixels]
+        return row_stable_matmul(whole, self.atoms)[:, : self.n_pixels]
 
 
 def _inverse(positive: Floats) -> Floats:
@@ -149,7 +149,7 @@ def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> li
     start, rest = (Penalties.choose(rms, variance, sparsity, noise.inferred) for variance in (initial, floor))
     starting = initial > floor
     groups = ((start.exponent * 64 + rest.exponent) * 2 + starting).astype(np.intp)  # |exponent| <= 10: no two collide
-    jobs, size = [], min(block, layout().most)
+    jobs, size = [], min(block, layout().max_rows)
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
         for i in range(0, len(members), size):
@@ -338,7 +338,7 @@ class Block:
         self.count = len(rows)
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
-                setattr(self, name, self._layout.chosen(values, rows))
+                setattr(self, name, self._layout.select(values, rows))
 
 
 class Solution(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.atomic_files import write_atomically
-from sparsedepth.coding.accumulate import Examine, Statistics, examine, total
+from sparsedepth.coding.accumulate import Accumulate, Statistics, accumulate, total
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import one_blas_thread
@@ -235,7 +235,7 @@ def learn(
     seed: int = 0,
     rounds: int = 48,
     threads: int | None = None,
-    examiner: Examine = examine,
+    accumulator: Accumulate = accumulate,
 ) -> Iterator[LearningStep]:
     """Learn a dictionary from normalised patches; yields after each step, so the caller shows progress or stops.
 
@@ -245,8 +245,8 @@ def learn(
 
     The same arguments give the same dictionary, whatever the number of threads, and a run resumed from any step's
     state ends as if it had never stopped. Coding a batch ends after ``rounds`` iterations: near enough, as the atoms
-    move anyway (with half as many, atoms are learned that suit unfinished codes). ``examiner`` codes the batches:
-    this process, or `sparsedepth.cluster.Examiner`.
+    move anyway (with half as many, atoms are learned that suit unfinished codes). ``accumulator`` codes the batches:
+    this process, or `sparsedepth.cluster.ClusterAccumulator`.
     """
     batches = patches if callable(patches) else PatchPool(patches, seed=seed)
     if not isinstance(start, Dictionary):
@@ -263,13 +263,13 @@ def learn(
         if within == 0:
             state = replace(state, memory=phase.update.start(state.atoms))
         batch = batches(state.step)
-        found = total(examiner(batch, state.atoms, phase.noise, phase.sparsity, rounds=rounds, threads=threads))
+        found = total(accumulator(batch, state.atoms, phase.noise, phase.sparsity, rounds=rounds, threads=threads))
         with one_blas_thread:
             state, replaced = _moved(state, phase, batch, found, within)
         reported = None
         if held is not None and (state.step % report_every == 0 or state.step == last):
             final = phases[-1]
-            seen = total(examiner(held, state.atoms, final.noise, final.sparsity, rounds=None, threads=threads))
+            seen = total(accumulator(held, state.atoms, final.noise, final.sparsity, rounds=None, threads=threads))
             reported = seen.energy / seen.count
             state = replace(state, history=np.append(state.history, [[state.step, reported]], axis=0))
         yield LearningStep(state, start.patch_shape, found.energy / found.count, reported, replaced)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.experiments._contestants import Outcome
 from sparsedepth.experiments._keeping import OURS, kept
+from sparsedepth.experiments._methods import Outcome
 from sparsedepth.experiments._zoo import Spoilt
 from sparsedepth.restore import classifier, denoise, inpaint, noise_model, pipeline, posterior, scores, surfaces
 from sparsedepth.restore.inpainting import Trust

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import sparsedepth
 from sparsedepth.atomic_files import write_atomically
-from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.experiments._methods import Outcome
 from sparsedepth.vocabulary import DepthMap, Floats
 
 OURS = ("restore", "coding", "patches.py", "dictionary.py", "models/dictionaries/default.safetensors")

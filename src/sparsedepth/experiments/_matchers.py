@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.experiments._arms import Scene
-from sparsedepth.experiments._contestants import threads
 from sparsedepth.experiments._keeping import kept_maps
+from sparsedepth.experiments._methods import threads
 from sparsedepth.experiments._scenes import PARTS
+from sparsedepth.experiments._variants import Scene
 from sparsedepth.markdown import table
 from sparsedepth.matching import match
 from sparsedepth.metrics import bad_pixels, calibration, sparsification

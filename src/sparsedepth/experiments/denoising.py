@@ -17,7 +17,7 @@ from sparsedepth.data.range_scans import SCANS, log_scan
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments._claims import Claim, judge, table_of
-from sparsedepth.experiments._contestants import (
+from sparsedepth.experiments._methods import (
     NOISY,
     VARIANCES,
     Contestant,

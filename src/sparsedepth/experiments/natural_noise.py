@@ -15,7 +15,7 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.range_scans import log_scan
 from sparsedepth.data.time_of_flight import FACTORS, SIMULATED, mug, simulated
 from sparsedepth.experiments import Progress
-from sparsedepth.experiments._contestants import (
+from sparsedepth.experiments._methods import (
     NOISY,
     Contestant,
     Outcome,

@@ -13,8 +13,8 @@ import numpy as np
 from sparsedepth.baselines import median
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair
 from sparsedepth.experiments import Progress
-from sparsedepth.experiments._contestants import Outcome
 from sparsedepth.experiments._keeping import kept
+from sparsedepth.experiments._methods import Outcome
 from sparsedepth.experiments._scenes import (
     PARTS,
     SPARSITY,

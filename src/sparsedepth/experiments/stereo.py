@@ -11,7 +11,9 @@ import numpy as np
 
 from sparsedepth.data.middlebury import benchmark_pair, scene_names, stereo_pair
 from sparsedepth.experiments import Progress, _matchers
-from sparsedepth.experiments._arms import (
+from sparsedepth.experiments._methods import threads
+from sparsedepth.experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
+from sparsedepth.experiments._variants import (
     AGAIN,
     BOTH,
     BY_MEDIAN,
@@ -24,8 +26,6 @@ from sparsedepth.experiments._arms import (
     Job,
     Scene,
 )
-from sparsedepth.experiments._contestants import threads
-from sparsedepth.experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.parallel import map_in_threads

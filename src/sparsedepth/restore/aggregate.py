@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from sparsedepth.coding.infer import infer, sparse_codes
-from sparsedepth.coding.matmul import multiplied
+from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import map_in_threads
@@ -224,7 +224,7 @@ def _tally(band: Band, coding: Coding, tops: NDArray[np.intp], lefts: NDArray[np
     else:
         codes, inferred = _coded(unit.patches, share, noise, coding), None
     codes, counts = refitted(unit.patches, atoms, codes) if coding.refit else (codes, 1)
-    value = multiplied(codes, atoms) * scale + unit.centre[:, None]
+    value = row_stable_matmul(codes, atoms) * scale + unit.centre[:, None]
     weight = (share / counts)[:, None] * coding.weights
     terms = [weight, weight * value, weight * value**2]
     if inferred is not None:

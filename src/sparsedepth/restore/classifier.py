@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 from scipy.ndimage import uniform_filter
 
-from sparsedepth.coding.matmul import multiplied
+from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.restore.noise_model import Law
 from sparsedepth.restore.scores import RESOLUTION, Evidence, resolution
 from sparsedepth.restore.tiling import Part
@@ -59,7 +59,7 @@ class Network:
         return cls(stored["mean"], stored["deviation"], layers)
 
     def __call__(self, signs: Floats) -> Vector:
-        return self.layer_by_layer(self.scaled(signs), multiplied)[-1][:, 0]
+        return self.layer_by_layer(self.scaled(signs), row_stable_matmul)[-1][:, 0]
 
     def scaled(self, signs: Floats) -> Floats:
         return np.clip((signs - self.mean) / self.deviation, -LARGEST, LARGEST)

@@ -38,7 +38,7 @@ FEEDBACK = {
 ROOMS = (
     *(f"stereo/{file}.py" for file in ("costs", "cuts", "prior", "twolayer", "solvers/graph_cut")),
     *("restore", "coding", "baselines", "patches.py", "dictionary.py"),
-    *("experiments/_arms.py", "experiments/_scenes.py"),
+    *("experiments/_variants.py", "experiments/_scenes.py"),
 )
 """What the maps depend on."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.experiments._methods import Outcome
 from sparsedepth.markdown import table
 from sparsedepth.metrics import Calibration, calibration, sparsification
 from sparsedepth.pictures import Curve, save_curves
