@@ -79,7 +79,7 @@ def contestants(pair: StereoPair, move: str, alike: float) -> tuple[dict[str, So
     def pymaxflow() -> DepthMap:
         solve = {"swap": fastmin.abswap_grid, "expansion": fastmin.aexpansion_grid}[move]
         start = np.zeros(pair.shape, np.int64)
-        return solve(by_pixel.astype(np.float64), graph_cut.POTTS * different, labels=start).astype(np.float32)
+        return solve(by_pixel.astype(np.float64), graph_cut.POTTS_COST * different, labels=start).astype(np.float32)
 
     found: dict[str, Solve] = {f"**ours** over {name}": partial(ours, key) for key, name in PACKAGES.items()}
     found["gco"] = theirs
@@ -97,7 +97,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def graph_cuts(pair: StereoPair, repeats: int) -> tuple[list[list[str]], dict[str, tuple[float, float]]]:
     """Rows of the table; and by move how ours over OR-tools compares with gco in CPU time and in energy."""
     rows, against = [], {}
-    for weights, alike in (("20 and 40", graph_cut.ALIKE), ("20", 0.0)):
+    for weights, alike in (("20 and 40", graph_cut.SIMILAR_INTENSITY), ("20", 0.0)):
         for move in ("swap", "expansion"):
             solvers, unary = contestants(pair, move, alike)
             seconds: dict[str, list[float]] = {name: [] for name in solvers}

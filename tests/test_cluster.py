@@ -147,7 +147,7 @@ def test_a_dictionary_while_a_worker_is_killed(cluster, tmp_path):
 def test_what_is_missing_is_said(cluster, monkeypatch):
     with pytest.raises(InputError, match=r"install one everywhere"):
         connect(cluster.address, "0.0")
-    monkeypatch.setattr("sparsedepth.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("sparsedepth.cluster.CONNECT_SECONDS", 0.5)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nobody = f"tcp://127.0.0.1:{free.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""The same jobs by the workers of a Dask cluster; needs the extra ``sparsedepth[cluster]``.
+"""Restoring and learning by the workers of a Dask cluster; needs the extra ``sparsedepth[cluster]``.
 
 Files stay with the one who asks: maps travel to the workers and results travel back, so that no shared disk is needed,
 and nothing but this process writes. Whatever a worker had when it died is done again by another one. A result does not
@@ -22,12 +22,12 @@ from sparsedepth.vocabulary import Floats, InputError, Restoration
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PATIENCE = 30.0
+CONNECT_SECONDS = 30.0
 """Seconds to wait for a scheduler, and for a worker to come (back)."""
 
 
 def connect(address: str, version: str) -> Client:
-    """A cluster whose workers have this version of sparsedepth, or a sentence on what is missing."""
+    """Connect to a cluster whose workers have this version of sparsedepth; an error says what is missing."""
     try:
         from dask.config import set as configure
         from distributed import Client
@@ -38,7 +38,7 @@ def connect(address: str, version: str) -> Client:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said by our own sentences
     configure({"distributed.admin.large-graph-warning-threshold": "1TB"})  # maps are large
     try:
-        client = Client(address, timeout=PATIENCE, set_as_default=False)
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
         raise InputError(
@@ -55,7 +55,7 @@ def connect(address: str, version: str) -> Client:
 
 def _require_workers(client: Client, address: str, version: str) -> None:
     try:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         found: dict[str, str] = cast(Any, client.run(_version))
     except TimeoutError:
         raise InputError(f"the cluster at {address} has no workers; start some: dask worker {address}") from None
@@ -73,12 +73,12 @@ def _version() -> str:
 
 
 def slots(client: Client) -> int:
-    """Tasks that the cluster can work on at the same time."""
+    """Count the tasks that the cluster can work on at the same time."""
     return max(sum(cast(Any, client.nthreads()).values()), 1)
 
 
 class Restoring:
-    """Restores maps as ``restore`` does, by the workers; may be called by many threads at once.
+    """Restoration by the workers of a cluster; may be called by many threads at once.
 
     The function, with its dictionary, is itself the result of a task: it is sent to each worker once, and should all
     that have it die, it is made again. A map whose result grows in files (``out``) is restored here, with the files.
@@ -103,7 +103,7 @@ def _restored(restore: Callable[..., Restoration], depth: Any, more: dict[str, A
 
 
 class ClusterAccumulator:
-    """Codes the batches of `learn` by the workers, each some shards; the sums are the same to the last bit."""
+    """An accumulator for `learn` whose shards are coded by the workers; the sums are equal to the last bit."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -146,12 +146,12 @@ def _rows(batch: Batch, start: int, end: int) -> Batch:
 
 
 def _result(client: Client, future: Future) -> Any:
-    """What a task gives; or a sentence, where the cluster cannot end it."""
+    """Wait for a task; where the cluster cannot finish it, an error says why."""
     from distributed import KilledWorker
 
     while True:
         try:
-            return future.result(timeout=PATIENCE)
+            return future.result(timeout=CONNECT_SECONDS)
         except TimeoutError:
             if not client.nthreads():
                 raise InputError("the cluster has lost all its workers; start new ones, and --resume") from None

@@ -1,4 +1,4 @@
-"""Competitors that fill what is missing and leave what is known alone."""
+"""Baselines that fill missing pixels and leave valid ones unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsedepth.vocabulary import DepthMap, InputError
 
 
 def biharmonic(depth: ArrayLike) -> DepthMap:
-    """Fill what is missing with the surface of least bending (biharmonic equation), within the range of the known."""
+    """Fill missing pixels with the surface of least bending (biharmonic equation), within the range of the map."""
     values = map_of(depth)
     missing = _missing_among_known(values)
     if not missing.any():
@@ -23,7 +23,7 @@ def biharmonic(depth: ArrayLike) -> DepthMap:
 
 
 def linear(depth: ArrayLike) -> DepthMap:
-    """Fill what is missing with flat triangles between known pixels (Delaunay), outside their hull with the nearest."""
+    """Fill missing pixels by linear interpolation (Delaunay); outside of the convex hull by the nearest pixel."""
     values = map_of(depth)
     missing = _missing_among_known(values)
     filled = nearest_filled(values)
@@ -44,7 +44,7 @@ def linear(depth: ArrayLike) -> DepthMap:
 
 
 def _on_one_line(points: NDArray[np.int_]) -> bool:
-    """Whether integer points (n, 2) are collinear; two points always are."""
+    """Test whether integer points (n, 2) are collinear; two points always are."""
     away = points - points[0]
     far = away[np.abs(away).sum(axis=1).argmax()]
     return not (away[:, 0] * far[1] - away[:, 1] * far[0]).any()

@@ -13,7 +13,7 @@ from sparsedepth.data.middlebury import StereoScene
 from sparsedepth.experiments._keeping import kept_maps
 from sparsedepth.experiments._scenes import WINDOW, believe_median, believing, known
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi, squared
-from sparsedepth.stereo.prior import NONE, Feedback
+from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
 from sparsedepth.stereo.solvers import graph_cut
 from sparsedepth.stereo.twolayer import two_layer
 from sparsedepth.vocabulary import DepthMap, StereoPair
@@ -29,7 +29,7 @@ PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, BY_MEDIAN, FILTERED = (
     "median of GC",
 )
 FEEDBACK = {
-    AGAIN: NONE,
+    AGAIN: NO_FEEDBACK,
     WEIGHTS: Feedback(prior=0.0),
     PRIOR: Feedback(least_weight=1.0),
     BOTH: Feedback(),

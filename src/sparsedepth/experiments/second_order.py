@@ -30,7 +30,7 @@ from sparsedepth.experiments._scenes import (
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.pictures import Panel, save_panels
-from sparsedepth.stereo.prior import NONE, Feedback
+from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
 from sparsedepth.stereo.solvers import second_order
 from sparsedepth.stereo.twolayer import Believe, Solve, two_layer
 from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
@@ -102,13 +102,13 @@ def _anew(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.ra
 
 FULL = second_order.feedback
 ARMS: Mapping[str, Arm] = {
-    AGAIN: Arm(NONE, SEEDS),
+    AGAIN: Arm(NO_FEEDBACK, SEEDS),
     BOTH: Arm(FULL, SEEDS),
     WEIGHTS: Arm(Feedback(prior=0.0), SEEDS),
     PRIOR: Arm(Feedback(prior=FULL.prior, least_weight=1.0), SEEDS),
     PROPOSED: Arm(FULL, FEW, with_mean=True),
     BY_MEDIAN: Arm(FULL, FEW, by_median=True),
-    ANEW: Arm(NONE, FEW, anew=True),
+    ANEW: Arm(NO_FEEDBACK, FEW, anew=True),
     ANEW_BOTH: Arm(FULL, FEW, anew=True),
 }
 
@@ -263,16 +263,17 @@ TEXTS = {
 def _told(plan: Plan) -> str:
     few = ", ".join(f"`{arm}` {n}" for arm, n in plan.seeds.items() if n < plan.seeds[PLAIN])
     arms = "; ".join(f"`{arm}` {text}" for arm, text in TEXTS.items() if arm in plan.seeds)
+    within, across = second_order.MAX_BEND_COST_WITHIN, second_order.MAX_BEND_COST_ACROSS
     return (
-        f"Colour views, photo-consistency, visibility, triples that cost {second_order.TOGETHER:g} at most within a "
-        f"segment and {second_order.APART:g} across. `{PLAIN}` is the quick schedule: semi-global matching, then "
-        f"{second_order.N_KINDS} plane-fitted segmentations, the cost's own semi-global map and smoothing, fused one "
-        "after the other; a seed is the chance in plane fits and in what is tried again. Every arm goes on from the "
-        f"plain map of its seed for {ROUNDS} rounds with equal effort: five fusions a round (planes in three random "
-        f"kinds of segments, two smoothings), or, of those called anew, a whole run a round. {arms}. The dictionary is "
-        f"`{plan.dictionary}`, its patches {plan.stride} pixels apart, with sparsity {SPARSITY:g}. Settings were "
-        "chosen on Middlebury 2005, on which the dictionary was trained too; the scenes here chose nothing. "
-        f"Seeds: {plan.seeds[PLAIN]}" + (f"; {few}." if few else ".")
+        f"Colour views, photo-consistency, visibility, triples that cost {within:g} at most within a "
+        f"segment and {across:g} across. `{PLAIN}` is the quick schedule: semi-global matching, then "
+        f"{second_order.N_SEGMENTATIONS} plane-fitted segmentations, the cost's own semi-global map and smoothing, "
+        "fused one after the other; a seed is the chance in plane fits and in what is tried again. Every arm goes on "
+        f"from the plain map of its seed for {ROUNDS} rounds with equal effort: five fusions a round (planes in "
+        f"three random kinds of segments, two smoothings), or, of those called anew, a whole run a round. {arms}. "
+        f"The dictionary is `{plan.dictionary}`, its patches {plan.stride} pixels apart, with sparsity {SPARSITY:g}. "
+        "Settings were chosen on Middlebury 2005, on which the dictionary was trained too; the scenes here chose "
+        f"nothing. Seeds: {plan.seeds[PLAIN]}" + (f"; {few}." if few else ".")
     )
 
 

@@ -1,1 +1,1 @@
-"""The middle layer: disparity from two views. What is believed of it comes in as a function, or as a `Belief`."""
+"""Disparity from two views. A belief about the map comes in as a function, or as a `Belief`."""
