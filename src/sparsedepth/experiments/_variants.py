@@ -1,4 +1,4 @@
-"""Graph cuts from one start, and every arm that goes on from there: a top layer, half of one, another one, or none."""
+"""Graph cuts from one start, and every variant that continues from there: with a belief, half of one, or none."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROOMS = (
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Views with their truth, and how graph cuts go about them."""
+    """Views with their truth, and the moves that graph cuts use for them."""
 
     name: str
     truth: StereoScene
@@ -55,13 +55,13 @@ class Scene:
     rounds: int = 1
 
     def known(self, part: str) -> DepthMap:
-        """The true disparities of a part, NaN elsewhere."""
+        """Select the true disparities of a part, NaN elsewhere."""
         return known(self.truth, part)
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One scene and data term from one start: the plain map, then every arm from that map with equal effort."""
+    """One scene and data term from one start: the plain map, then every variant from it with equal effort."""
 
     scene: Scene
     data: str
@@ -93,7 +93,7 @@ class Job:
 
 
 def _start(pair: StereoPair, number: int) -> DepthMap:
-    """Zeros first, then random labels."""
+    """Choose the start: zeros first, then random labels."""
     if number == 0:
         return np.zeros(pair.shape, np.float32)
     return np.random.default_rng(number).integers(0, pair.max_disparity + 1, pair.shape).astype(np.float32)

@@ -80,7 +80,7 @@ PAPER: Mapping[str, Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class Arm:
-    """How the two layers go on from a plain map."""
+    """A way in which the two layers continue from a plain map."""
 
     feedback: Feedback
     seeds: int
@@ -115,7 +115,7 @@ ARMS: Mapping[str, Arm] = {
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One scene and seed: the plain map, then one arm from it; every map is kept (see `_keeping`)."""
+    """One scene and seed: the plain map, then one variant from it; every map is cached."""
 
     name: str
     scene: StereoScene
@@ -184,7 +184,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Percent of bad pixels: (scene, part, px) -> arm -> one a seed; and the maps of the first seed."""
+    """Percent of bad pixels: (scene, part, px) -> variant -> one a seed; and the maps of the first seed."""
 
     bad: dict[tuple[str, str, float], dict[str, list[float]]] = field(default_factory=dict)
     shown: dict[str, dict[str, DepthMap]] = field(default_factory=dict)
@@ -201,13 +201,13 @@ class Results:
         return float(np.mean(self.bad[scene, part, pixels][arm]))
 
     def gains(self, scene: str, arm: str, over: str = PLAIN) -> list[float]:
-        """By how many points of "all" at 1 px an arm is better, one a seed that both have."""
+        """Compute by how many points of "all" at 1 px a variant is better, for each seed that both have."""
         of = self.bad[scene, "all", 1.0]
         return [before - after for before, after in zip(of[over], of[arm], strict=False)]
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
-    """Match both scenes with every arm and seed; write tables, verdicts, and what changed where."""
+    """Match both scenes with every variant and seed; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
     jobs, results = plan.jobs(), Results()
     for done, job in enumerate(jobs):
@@ -290,7 +290,7 @@ def _beside_the_paper(plan: Plan, results: Results) -> list[str]:
 
 
 def _tables(plan: Plan, results: Results) -> list[str]:
-    """Errors of every arm, and gains over the plain map of the same seed."""
+    """Format the errors of every variant, and gains over the plain map of the same seed."""
     arms, tables = list(plan.seeds), []
     columns = [(name, part) for name in plan.scenes for part in PARTS]
     for pixels in (1.0, 0.5):
@@ -323,7 +323,7 @@ BARS = {"Teddy": 11.0, "Cones": 10.5}
 
 
 def _verdicts(plan: Plan, results: Results) -> dict[str, tuple[bool, str]]:
-    """What one would like to be true -> whether it is, and the numbers."""
+    """Decide each claim, with its numbers."""
     found = {}
     for name in plan.scenes:
         if name in BARS:
@@ -346,7 +346,7 @@ def _picture(scene: str) -> str:
 
 
 def _draw(scene: StereoScene, maps: dict[str, DepthMap], path: Path) -> None:
-    """The paper's five panels, and what going on without feedback changes."""
+    """Draw the paper's five panels, and what continuing without feedback changes."""
     truth, photo = known(scene, "all"), scene.pair.left.mean(axis=2)
 
     def matched(name: str) -> Panel:
