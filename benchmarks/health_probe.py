@@ -1,4 +1,4 @@
-"""How long /healthz takes, again and again, from a process that does nothing else: HOST PORT SECONDS."""
+"""Measure how long /healthz takes, again and again, in a process that does nothing else: HOST PORT SECONDS."""
 
 import http.client
 import json
@@ -7,7 +7,7 @@ import time
 
 
 def probe(host: str, port: int, seconds: float) -> list[float]:
-    """Seconds of each answer."""
+    """Measure the seconds of each answer."""
     took = []
     line = http.client.HTTPConnection(host, port, timeout=30)
     end = time.monotonic() + seconds

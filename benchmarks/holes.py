@@ -1,4 +1,4 @@
-"""What becomes of a map with a hole in the hands of common filters. Writes docs/results/holes.md."""
+"""Apply common filters to a map with a hole. Writes docs/results/holes.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOLE = slice(30, 34), slice(30, 34)
 
 
 def scene() -> np.ndarray:
-    """A slanted wall with a step, in metres, float32, and a hole of 4x4 pixels."""
+    """Build a slanted wall with a step, in metres, float32, and a hole of 4x4 pixels."""
     depth = np.add.outer(np.zeros(SIDE), np.linspace(1.0, 2.0, SIDE)).astype(np.float32)
     depth[:, SIDE // 2 :] += 0.5
     depth[HOLE] = np.nan
@@ -65,7 +65,7 @@ FILTERS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def outcome(name: str, depth: np.ndarray) -> tuple[str, str]:
-    """Unknown pixels after the filter, and the largest error at the others; or what it said instead."""
+    """Count missing pixels after the filter, and find the largest error at the others; or return its error."""
     truth = scene()
     truth[HOLE] = truth[0, HOLE[1]]
     try:

@@ -1,4 +1,4 @@
-"""Learning against scikit-learn: held-out ns-SC energy after some CPU time. Writes docs/results/learning.md."""
+"""Compare learning with scikit-learn: held-out ns-SC energy after some CPU time. Writes docs/results/learning.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHAPE, ATOMS = (16, 16), 256
 
 
 def streams() -> tuple[PatchStream, np.ndarray, str]:
-    """Patches to learn from, held-out patches, and where they come from."""
+    """Return patches to learn from, held-out patches, and their source."""
     if os.environ.get("SPARSEDEPTH_DATA"):
         stream = PatchStream(disparities(2006), SHAPE, batch=512, seed=1)
         return (
@@ -40,7 +40,7 @@ def streams() -> tuple[PatchStream, np.ndarray, str]:
 
 
 def ours(stream: PatchStream, budget: float) -> tuple[np.ndarray, float]:
-    """Atoms after this many CPU seconds: the default schedule, as many steps as fit by the pace of the first ones."""
+    """Learn atoms within so many CPU seconds: the default schedule, with as many steps as fit."""
     start = time.process_time()
     for step in learn(stream, ATOMS, steps=30):
         if step.step == 12:
@@ -57,7 +57,7 @@ def ours(stream: PatchStream, budget: float) -> tuple[np.ndarray, float]:
 
 
 def theirs(stream: PatchStream, alpha: float, budget: float) -> list[tuple[float, np.ndarray]]:
-    """scikit-learn's atoms at some moments; holes are zeros, as it takes none."""
+    """Learn scikit-learn's atoms at some moments; holes are zeros, as it takes none."""
     model = MiniBatchDictionaryLearning(
         n_components=ATOMS, alpha=alpha, batch_size=512, fit_algorithm="lars", random_state=0, n_jobs=1
     )

@@ -1,4 +1,4 @@
-"""What restoring a map of 640x480 takes beside non-local means, in one run and by turns.
+"""Compare the time of restoring a map of 640x480 with that of non-local means, in one process and by turns.
 
 Writes docs/results/restoring-speed.md.
 """
@@ -29,20 +29,20 @@ SHARES = (0.01, 0.05)
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the processor."""
+    """Measure processor seconds."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def maps() -> dict[str, DepthMap]:
-    """One with holes, and the same with its holes filled."""
+    """Build a map with holes, and the same with its holes filled."""
     depth = motorcycle_disparity()[:480, :640]
     return {"yes": depth, "no": inpaint(depth, outward=True).depth}
 
 
 def ratios(clean: DepthMap, share: float, repeats: int) -> dict[str, list[float]]:
-    """Seconds of non-local means, and of each quality, turn by turn."""
+    """Measure the seconds of non-local means, and of each quality, turn by turn."""
     depth = corrupted(clean, share, np.random.default_rng(0))
     filled = np.where(np.isfinite(depth), depth, np.nanmedian(depth))
 

@@ -1,4 +1,4 @@
-"""Streams, huge maps and clusters, measured on this machine. Writes the made part of docs/scale.md.
+"""Measure streams, huge maps and clusters on this machine. Writes the generated part of docs/scale.md.
 
 The machine may be busy with other things, so that clocks on the wall say little: what counts is the processor time of
 the longest way through: of the client, and of the worker that has most to do.
@@ -28,7 +28,7 @@ import psutil
 import sparsedepth
 import sparsedepth.cluster as work_of_a_cluster
 from sparsedepth import Restorer, infer, learn
-from sparsedepth.cluster import Examiner, Restoring, connect
+from sparsedepth.cluster import ClusterAccumulator, Restoring, connect
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.markdown import commit, machine, table, write_made_part
@@ -43,7 +43,7 @@ GIGABIT = {"1 Gbit/s": 125e6, "10 Gbit/s": 1.25e9}
 
 
 def frame(number: int) -> np.ndarray:
-    """A box before a slanted wall, moving; 2 % outliers, 2 % holes and a blind margin."""
+    """Build a box in front of a slanted wall, moving; 2 % outliers, 2 % holes and a blind margin."""
     rng = np.random.default_rng(number)
     y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
     depth = 2 + 0.004 * x + 0.002 * y + 0.8 * (x + 0.4 * y > 190 + number % 60)
@@ -55,14 +55,14 @@ def frame(number: int) -> np.ndarray:
 
 
 def clocked(work: Callable[[], Any]) -> list[float]:
-    """Wall seconds, and processor seconds of this process."""
+    """Measure wall seconds, and processor seconds of this process."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return [time.perf_counter() - wall, time.process_time() - cpu]
 
 
 def metered(task: Callable[..., Any]) -> Callable[..., Any]:
-    """A task that leaves its processor time with the worker that does it."""
+    """Wrap a task so that it leaves its processor time with the worker that does it."""
 
     def doing(*given: Any, **options: Any) -> Any:
         from distributed import get_worker
@@ -77,7 +77,7 @@ def metered(task: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def turn_of(client: Any, work: Callable[[], Any]) -> list[float]:
-    """Wall seconds, processor seconds of this process, and those of the workers' tasks."""
+    """Measure wall seconds, processor seconds of this process, and those of the workers' tasks."""
 
     def spent() -> np.ndarray:
         found = client.run(lambda dask_worker: getattr(dask_worker, "spent", 0.0))
@@ -119,12 +119,12 @@ def frames(_: Path) -> dict[str, Any]:
 
 
 def _spent(who: int | str) -> np.ndarray:
-    """Seconds that a thread, or the main thread of a process, had a processor and waited for one."""
+    """Read the seconds that a thread, or the main thread of a process, ran and waited for a processor."""
     return np.array(Path(f"/proc/{who}/schedstat").read_text().split()[:2], float) / 1e9
 
 
 def stream(_: Path) -> dict[str, Any]:
-    """The memory of two processes and of the one that feeds them while a stream goes through.
+    """Measure the memory of two processes and of the one that feeds them while a stream is restored.
 
     Now and then it is that of the middle of a frame: what counts is the median of fifty looks.
     """
@@ -138,7 +138,7 @@ def stream(_: Path) -> dict[str, Any]:
 
 
 def huge(folder: Path) -> dict[str, Any]:
-    """Peak memory of the command for maps of growing size."""
+    """Measure the peak memory of the command for maps of growing size."""
     found = {}
     for side in (2500, 5000, 10000):
         source, target = folder / "huge.npy", folder / "huge.tiff"
@@ -167,7 +167,7 @@ def _huge_map(path: Path, side: int) -> None:
 
 @contextmanager
 def cluster(workers: int) -> Iterator[Any]:
-    """A scheduler and so many worker processes of one thread, and a client."""
+    """Start a scheduler and worker processes of one thread, and a client."""
     one = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         processes: list[subprocess.Popen] = []
@@ -203,8 +203,8 @@ def cluster(workers: int) -> Iterator[Any]:
 
 
 def learning(_: Path) -> dict[str, Any]:
-    """Seconds a step for 1, 2 and 4 workers, taken in turns, and what the client itself spends."""
-    work_of_a_cluster.examine = metered(work_of_a_cluster.examine)
+    """Measure seconds a step for 1, 2 and 4 workers, by turns, and what the client itself spends."""
+    work_of_a_cluster.accumulate = metered(work_of_a_cluster.accumulate)
     batches = PatchStream([motorcycle_disparity()], (PATCH, PATCH), batch=BATCH)
     drawn = {step: batches(step) for step in range(ROUNDS + 1)}
     start = sparsedepth.Dictionary.builtin("phi1")
@@ -213,7 +213,8 @@ def learning(_: Path) -> dict[str, Any]:
         runs = {}
         for n in WORKERS:
             client = stack.enter_context(cluster(n))
-            run = learn(lambda step: drawn[step], start, steps=10 * (ROUNDS + 1), examiner=Examiner(client))
+            steps, accumulator = 10 * (ROUNDS + 1), ClusterAccumulator(client)
+            run = learn(lambda step: drawn[step], start, steps=steps, accumulator=accumulator)
             next(run)
             runs[n] = partial(turn_of, client, partial(next, run))
         for _ in range(ROUNDS):
@@ -226,7 +227,7 @@ def learning(_: Path) -> dict[str, Any]:
 
 
 def restoring(_: Path) -> dict[str, Any]:
-    """Seconds for some frames by 1, 2 and 4 workers, taken in turns, and what the client itself spends.
+    """Measure seconds for some frames by 1, 2 and 4 workers, by turns, and what the client itself spends.
 
     A worker that waits for a core gets fewer frames than the others: with few frames, one more or less decides.
     """
@@ -249,7 +250,7 @@ PIECES = {"frames": frames, "stream": stream, "huge": huge, "learning": learning
 
 
 def page(folder: Path) -> list[str]:
-    """The made part of the page, of the pieces that have been measured."""
+    """Format the generated part of the page, of the pieces that have been measured."""
     found = {
         name: json.loads((folder / f"{name}.json").read_text()) for name in PIECES if (folder / f"{name}.json").exists()
     }
@@ -302,7 +303,7 @@ def _huge(told: dict[str, Any], _: Any) -> list[str]:
 
 
 def _scaling(told: dict[str, Any], unit: str, each: float, longest: Callable[[np.ndarray], np.ndarray]) -> list[str]:
-    """A table of times on the longest way: columns are wall, client, workers."""
+    """Format a table of times; columns are wall, client, workers."""
     rows = {int(n): np.array(values) for n, values in told["rows"].items()}
     one, lines = np.median(longest(rows[1])), []
     for n, values in rows.items():

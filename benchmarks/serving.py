@@ -1,4 +1,4 @@
-"""The service under load, and how soon the page shows something. Writes docs/results/serving.md.
+"""Measure the service under load, and how soon the page shows something. Writes docs/results/serving.md.
 
 Clients upload maps, follow their jobs and take the results home, as fast as they are let; meanwhile a process of its
 own asks for /healthz. The memory is that of the server and its processes.
@@ -38,7 +38,7 @@ CHROMIUM_FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-back
 
 @dataclass
 class Load:
-    """What was measured of one number of clients."""
+    """The measurements of one number of clients."""
 
     clients: int
     seconds: float
@@ -62,7 +62,7 @@ HEAD = ["clients", "jobs done", "a second", "429", "other errors", "/healthz med
 
 @contextmanager
 def running(*options: str) -> Iterator[tuple[psutil.Process, str]]:
-    """`sparsedepth serve` in a process of its own, and its address."""
+    """Run `sparsedepth serve` in a process of its own; return its address."""
     command = [sys.executable, "-m", "sparsedepth", "serve", "--port", "0", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -77,7 +77,7 @@ def running(*options: str) -> Iterator[tuple[psutil.Process, str]]:
 
 
 def noisy_map(height: int, width: int, seed: int = 0) -> bytes:
-    """A made-up room in millimetres, as PNG: slants, boxes, 2 % outliers, 5 % unknown."""
+    """Build a synthetic room in millimetres, as PNG: slants, boxes, 2 % outliers, 5 % missing."""
     rng = np.random.default_rng(seed)
     depth = np.add.outer(np.linspace(1200, 2400, height), np.linspace(0, 600, width))
     for _ in range(12):
@@ -91,7 +91,7 @@ def noisy_map(height: int, width: int, seed: int = 0) -> bytes:
 
 
 def measure(server: psutil.Process, url: str, clients: int, seconds: float, upload: bytes, token: str = "") -> Load:
-    """Let so many clients work for so long."""
+    """Let some clients work for some seconds."""
     load = Load(clients, seconds)
     over = threading.Event()
     memory = threading.Thread(target=_watch_memory, args=(server, load, over))
@@ -159,7 +159,7 @@ async def _client(client: httpx.AsyncClient, load: Load, upload: bytes, end: flo
 
 
 def first_pictures(server: psutil.Process, url: str, upload: Path, times: int) -> list[tuple[float, ...]]:
-    """Seconds from the choice of a file to the input's picture and to the result's; CPU seconds of the service."""
+    """Measure seconds from the choice of a file to both pictures; CPU seconds of the service."""
     from playwright.sync_api import sync_playwright
 
     found = []

@@ -1,4 +1,4 @@
-"""Inference against the solvers people have: the same patches, dictionary and alternation, interleaved in one process.
+"""Compare inference with other solvers: the same patches, dictionary and alternation, interleaved in one process.
 
 Each peer solves the weighted lasso of one patch; the alternation around it (exact codes, closed-form variances, from
 variance 1, until the energy falls by less than 1e-4 of its excess) is the same for all. Writes docs/results/speed.md.
@@ -32,7 +32,7 @@ Peer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def peers() -> dict[str, tuple[Peer, int]]:
-    """Each peer, and on how many patches it is timed."""
+    """List the other solvers, and on how many patches each is timed."""
     import spams
     from celer import Lasso as Celer
     from sklearn.linear_model import Lasso, lars_path_gram
@@ -72,7 +72,7 @@ def peers() -> dict[str, tuple[Peer, int]]:
 
 
 def designed(patch: np.ndarray, atoms: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows scaled by the roots of the precisions, missing pixels left out."""
+    """Scale rows by the roots of the precisions, without missing pixels."""
     known = np.isfinite(patch) & np.isfinite(variance)
     root = 1 / np.sqrt(variance[known])
     return atoms[:, known].T * root[:, None], patch[known] * root
@@ -104,7 +104,7 @@ def benchmark_patches(n: int) -> np.ndarray:
 
 
 def whole_inference(patches: np.ndarray, atoms: np.ndarray, repeats: int) -> tuple[list[list[str]], float]:
-    """Rows of the table, and how many times the best peer's time ours is."""
+    """Measure the rows of the table, and our time over that of the best other solver."""
     all_peers = peers()
     seconds: dict[str, list[float]] = {name: [] for name in ("ours", *all_peers)}
     energies: dict[str, np.ndarray] = {}
@@ -133,7 +133,7 @@ def whole_inference(patches: np.ndarray, atoms: np.ndarray, repeats: int) -> tup
 
 
 def inner_lasso(patches: np.ndarray, atoms: np.ndarray, repeats: int) -> tuple[list[list[str]], dict[str, float]]:
-    """The weighted lasso alone, at the variances that inference ends with."""
+    """Measure the weighted lasso alone, at the variances that inference ends with."""
     n = 512
     some = patches[:n]
     variance = infer(some, atoms, NOISE, SPARSITY).variance
@@ -187,7 +187,7 @@ def inner_lasso(patches: np.ndarray, atoms: np.ndarray, repeats: int) -> tuple[l
 
 
 def products_per_iteration(atoms: np.ndarray) -> float:
-    """Floating-point operations of the products of one iteration of one patch, the looks at the energy included."""
+    """Count the floating-point operations of the products of one iteration of one patch."""
     n_atoms, n_pixels = atoms.shape
     return 2 * (n_atoms * n_pixels * (2 + 1 / 8) + n_pixels**2)
 
@@ -218,7 +218,7 @@ def machine_use(patches: np.ndarray, atoms: np.ndarray, repeats: int) -> list[li
 
 
 def peak_memory() -> str:
-    """Peak memory of 300,000 patches with 512 atoms in a process of its own, beyond its input and output arrays."""
+    """Measure the peak memory of 300,000 patches with 512 atoms, beyond its input and output arrays."""
     script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import speed; speed.memory_worker()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return done.stdout.strip()

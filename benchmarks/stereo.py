@@ -1,4 +1,4 @@
-"""Graph cuts against gco and PyMaxflow, match against OpenCV, and fusions. Writes docs/results/stereo-speed.md."""
+"""Compare graph cuts with gco and PyMaxflow, match with OpenCV, and fusions. Writes docs/results/stereo-speed.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PACKAGES = {"maxflow": "PyMaxflow", "ortools": "OR-tools"}
 
 
 def scenes() -> tuple[str, StereoScene, str, StereoScene]:
-    """One with few labels and one with 60; without the data sets, Motorcycle in two sizes stands in."""
+    """Load one scene with few labels and one with 60; without the data sets, Motorcycle in two sizes."""
     if os.environ.get("SPARSEDEPTH_DATA"):
         return "Tsukuba", benchmark_pair("Tsukuba"), "Teddy", benchmark_pair("Teddy")
     return "Motorcycle, a quarter", motorcycle(4), "Motorcycle, 60 %", motorcycle(5 / 3)
@@ -50,7 +50,7 @@ def motorcycle(factor: float) -> StereoScene:
 
 
 def whole_numbers(pair: StereoPair) -> tuple[np.ndarray, UnaryCost]:
-    """Birchfield-Tomasi costs that all libraries can hold exactly, (labels, height, width), and as a function."""
+    """Compute Birchfield-Tomasi costs that all libraries hold exactly, (labels, height, width), and as a function."""
     volume = np.rint(sample(birchfield_tomasi(pair), pair, range(pair.max_disparity + 1)))
 
     def unary(disparity: DepthMap) -> np.ndarray:
@@ -60,7 +60,7 @@ def whole_numbers(pair: StereoPair) -> tuple[np.ndarray, UnaryCost]:
 
 
 def contestants(pair: StereoPair, move: str, alike: float) -> tuple[dict[str, Solve], UnaryCost]:
-    """Everyone who can minimise the energy, and its unary; PyMaxflow's own loop needs jumps that all cost alike."""
+    """List all that can minimise the energy, and its unary; PyMaxflow's own loop needs jumps of equal cost."""
     volume, unary = whole_numbers(pair)
     by_pixel = np.ascontiguousarray(volume.transpose(1, 2, 0))
     different = 1 - np.eye(len(volume), dtype=np.int32)
@@ -79,7 +79,7 @@ def contestants(pair: StereoPair, move: str, alike: float) -> tuple[dict[str, So
     def pymaxflow() -> DepthMap:
         solve = {"swap": fastmin.abswap_grid, "expansion": fastmin.aexpansion_grid}[move]
         start = np.zeros(pair.shape, np.int64)
-        return solve(by_pixel.astype(np.float64), graph_cut.POTTS * different, labels=start).astype(np.float32)
+        return solve(by_pixel.astype(np.float64), graph_cut.POTTS_COST * different, labels=start).astype(np.float32)
 
     found: dict[str, Solve] = {f"**ours** over {name}": partial(ours, key) for key, name in PACKAGES.items()}
     found["gco"] = theirs
@@ -95,9 +95,9 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def graph_cuts(pair: StereoPair, repeats: int) -> tuple[list[list[str]], dict[str, tuple[float, float]]]:
-    """Rows of the table; and by move how ours over OR-tools compares with gco in CPU time and in energy."""
+    """Measure the rows of the table; and by move our CPU time and energy over those of gco."""
     rows, against = [], {}
-    for weights, alike in (("20 and 40", graph_cut.ALIKE), ("20", 0.0)):
+    for weights, alike in (("20 and 40", graph_cut.SIMILAR_INTENSITY), ("20", 0.0)):
         for move in ("swap", "expansion"):
             solvers, unary = contestants(pair, move, alike)
             seconds: dict[str, list[float]] = {name: [] for name in solvers}
@@ -141,7 +141,7 @@ def matchers(scene: StereoScene, repeats: int) -> tuple[list[list[str]], dict[st
 
 
 def whole_run(pair: StereoPair, package: str) -> tuple[list[float], float, float]:
-    """CPU seconds of each fusion of second-order stereo and of the run, and the peak memory of the process in GB."""
+    """Measure CPU seconds of each fusion of second-order stereo and of the run, and the peak memory in GB."""
     cuts.CUTTERS = {package: cuts.CUTTERS[package]}
     cost, rng = second_order.data_cost(pair), np.random.default_rng(0)
     spent, steps = timed(lambda: list(second_order.fusions(cost, pair, None, rng)))
@@ -149,7 +149,7 @@ def whole_run(pair: StereoPair, package: str) -> tuple[list[float], float, float
 
 
 def fusions(pair: StereoPair) -> tuple[list[list[str]], list[list[str]]]:
-    """Rows of the table, and what was asked; a process for each library, for memory's sake."""
+    """Measure the rows of the table, and the requirements; a process for each library, because of memory."""
     rows, bars = [], []
     for package, name in PACKAGES.items():
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:

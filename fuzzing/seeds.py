@@ -15,7 +15,7 @@ from PIL import Image
 from safetensors.numpy import save
 
 from sparsedepth.coding.learn import LearningState
-from sparsedepth.dictionary import KIND
+from sparsedepth.dictionary import DICTIONARY_KIND
 from sparsedepth.files import FORMATS, PROFILES
 from sparsedepth.vocabulary import Profile
 
@@ -102,7 +102,7 @@ def _picture(picture: Image.Image, kind: str, **options: str) -> bytes:
 
 def _dictionaries() -> Iterator[bytes]:
     atoms = np.eye(4, dtype=np.float32)
-    header = {"kind": KIND, "patch_shape": "[2, 2]", "noise": "none"}
+    header = {"kind": DICTIONARY_KIND, "patch_shape": "[2, 2]", "noise": "none"}
     yield save({"atoms": atoms}, metadata=header)
     yield save({"atoms": atoms.astype(np.float64)}, metadata=header)
     yield save({"weights": atoms})

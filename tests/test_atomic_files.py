@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from sparsedepth.atomic_files import OURS, finished, sweep, write_atomically
+from sparsedepth.atomic_files import TEMPORARY_PREFIX, atomic_file, remove_abandoned, write_atomically
 
 KILLED = """
 import os, signal, sys
-from sparsedepth.atomic_files import finished
-with finished(sys.argv[1]) as temporary:
+from sparsedepth.atomic_files import atomic_file
+with atomic_file(sys.argv[1]) as temporary:
     temporary.write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -29,25 +29,25 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path):
     code = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "x")], check=False).returncode
     assert code == -signal.SIGKILL
     (left,) = names(tmp_path)
-    assert left.startswith(OURS)
+    assert left.startswith(TEMPORARY_PREFIX)
     write_atomically(tmp_path / "y", b"whole")
     assert names(tmp_path) == ["y"]
 
 
 def test_what_is_being_written_is_not_swept_away(tmp_path):
-    with finished(tmp_path / "x") as temporary:
+    with atomic_file(tmp_path / "x") as temporary:
         temporary.write_bytes(b"whole")
-        sweep(tmp_path)
+        remove_abandoned(tmp_path)
         assert temporary.exists()
     assert names(tmp_path) == ["x"]
     assert (tmp_path / "x").read_bytes() == b"whole"
 
 
 def test_nothing_but_our_own_temporary_files_is_swept_away(tmp_path):
-    others = [".sparsedepth-0123456789abcdef.tmp", f"{OURS}0.png", "x.tmp"]
+    others = [".sparsedepth-0123456789abcdef.tmp", f"{TEMPORARY_PREFIX}0.png", "x.tmp"]
     for name in others:
         (tmp_path / name).touch()
     (tmp_path / "precious").write_bytes(b"kept")
-    os.symlink(tmp_path / "precious", tmp_path / f"{OURS}1.tmp")
-    sweep(tmp_path)
-    assert names(tmp_path) == sorted([*others, f"{OURS}1.tmp", "precious"])
+    os.symlink(tmp_path / "precious", tmp_path / f"{TEMPORARY_PREFIX}1.tmp")
+    remove_abandoned(tmp_path)
+    assert names(tmp_path) == sorted([*others, f"{TEMPORARY_PREFIX}1.tmp", "precious"])

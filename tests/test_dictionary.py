@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from conftest import unit_atoms
 from sparsedepth import Dictionary, InputError
 from sparsedepth.atomic_files import write_atomically
-from sparsedepth.dictionary import KIND
+from sparsedepth.dictionary import DICTIONARY_KIND
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -50,7 +50,7 @@ def test_bad_atoms_are_refused(name, tmp_path):
     atoms, message = BAD_ATOMS[name]
     with pytest.raises(InputError, match=message):
         Dictionary(atoms, (3, 4))
-    save_file({"atoms": atoms}, tmp_path / "bad.safetensors", {"kind": KIND, "patch_shape": "[3, 4]"})
+    save_file({"atoms": atoms}, tmp_path / "bad.safetensors", {"kind": DICTIONARY_KIND, "patch_shape": "[3, 4]"})
     with pytest.raises(InputError, match=f"bad.safetensors.*{message}"):
         Dictionary.load(tmp_path / "bad.safetensors")
 
@@ -66,11 +66,15 @@ def test_foreign_files_are_refused(tmp_path):
     save_file({"weights": np.ones(3)}, path)
     with pytest.raises(InputError, match="but no sparsedepth dictionary"):
         Dictionary.load(path)
-    for header in ({"kind": KIND}, {"kind": KIND, "patch_shape": "big"}, {"kind": KIND, "patch_shape": "[1]"}):
+    for header in (
+        {"kind": DICTIONARY_KIND},
+        {"kind": DICTIONARY_KIND, "patch_shape": "big"},
+        {"kind": DICTIONARY_KIND, "patch_shape": "[1]"},
+    ):
         save_file({"atoms": unit_atoms(9, 12)}, path, header)
         with pytest.raises(InputError, match="patch shape"):
             Dictionary.load(path)
-    save_file({"weights": np.ones(3)}, path, {"kind": KIND, "patch_shape": "[3, 4]"})
+    save_file({"weights": np.ones(3)}, path, {"kind": DICTIONARY_KIND, "patch_shape": "[3, 4]"})
     with pytest.raises(InputError, match="lacks its atoms"):
         Dictionary.load(path)
 

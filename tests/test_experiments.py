@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sparsedepth.experiments._ablation import arms, filling_arms
 
 from sparsedepth import Dictionary, baselines, experiments, restore, stereo
 from sparsedepth.data import data_folder
-from sparsedepth.experiments import _cache, denoising, natural_noise
+from sparsedepth.experiments import _cache, ablation, denoising, natural_noise
 from sparsedepth.experiments._cache import cached
 from sparsedepth.experiments._claims import Claim, judge, table_of
-from sparsedepth.experiments._contestants import Outcome, own_methods
+from sparsedepth.experiments._methods import Outcome, own_methods
 from sparsedepth.restore import METHODS
 from sparsedepth.vocabulary import InputError
 
@@ -166,12 +166,26 @@ def test_the_papers_claims_cover_both_kinds_and_name_contestants():
     assert {claim.margin for claim in claims if claim.kind == "disparity"} == {0.0, 1.0}
 
 
-@pytest.mark.parametrize("arm", [*arms(), *filling_arms()], ids=lambda arm: arm.name)
-def test_an_arm_takes_out_what_there_is_and_puts_it_back(arm):
-    before = dict(vars(arm.module)) if arm.module else {}
-    with arm._taken_out():
-        assert all(vars(arm.module)[name] is value for name, value in arm.names.items())
-    assert all(vars(arm.module)[name] is before[name] for name in arm.names)
+@pytest.mark.usefixtures("without_data")
+def test_ablation_in_short(tmp_path):
+    facts, page, steps = quick("ablation", tmp_path)
+    names = {variant.name for variant in ablation.variants()[1:3]}
+    assert names <= rows(page)
+    assert names | {"the default"} == {name for name, *_ in facts["changes"]}
+    assert all(
+        change == error == score == 0 for name, _, _, change, error, score in facts["changes"] if name == "the default"
+    )
+    assert steps[-1][0] == steps[-1][1] == len(steps)
+
+
+@pytest.mark.parametrize("variant", ablation.variants()[1:], ids=lambda variant: variant.name)
+def test_a_variant_differs_from_the_default_in_one_part_and_has_a_row(variant):
+    default, known = restore.Settings(), {row.name for row in ablation.rows()}
+    changed = [
+        part.name for part in fields(default) if getattr(default, part.name) != getattr(variant.settings, part.name)
+    ]
+    assert len(changed) == 1
+    assert variant.own_row in known
 
 
 @pytest.mark.usefixtures("without_data")
@@ -182,7 +196,6 @@ def test_restoration_in_short(tmp_path):
         assert f"(restoration-{name}.png)" in page
     assert set(facts["psnr"]) == {"disparity", "laser"}
     assert {"inpaint", "inpaint, guided"} <= set(facts["psnr"]["disparity"]["50% missing"])
-    assert {arm for by in facts["ablation"].values() for arm in by["5% impulses"]} <= rows(page)
     for by_row in facts["psnr"].values():
         assert {"clean", "5% impulses", "50% missing"} == set(by_row)
         assert {"noisy", "TV-L1", 'denoise, "calibrated"'} <= set(by_row["5% impulses"])

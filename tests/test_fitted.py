@@ -9,8 +9,8 @@ import pytest
 
 import sparsedepth
 from sparsedepth import InputError
-from sparsedepth.dictionary import KIND as DICTIONARY
-from sparsedepth.fitted import KIND, PROVENANCE, load_fitted, read_fitted, save_fitted, shipped_path
+from sparsedepth.dictionary import DICTIONARY_KIND
+from sparsedepth.fitted import FITTED_KIND, PROVENANCE, load_fitted, read_fitted, save_fitted, shipped_path
 from sparsedepth.stereo.variance import FEATURES
 from sparsedepth.tensor_files import encode_tensors
 
@@ -42,13 +42,13 @@ def test_every_file_says_how_it_was_made(tmp_path, key):
     with pytest.raises(InputError, match=f"does not say {key}"):
         save_fitted(path, ARRAYS, incomplete)
     assert not path.exists()
-    path.write_bytes(encode_tensors(ARRAYS, {**incomplete, "kind": KIND}))
+    path.write_bytes(encode_tensors(ARRAYS, {**incomplete, "kind": FITTED_KIND}))
     with pytest.raises(InputError, match=f"some.safetensors: .* does not say {key}"):
         read_fitted(path)
 
 
 def test_other_files_are_refused(tmp_path):
-    (tmp_path / "some.safetensors").write_bytes(encode_tensors(ARRAYS, {**ABOUT, "kind": DICTIONARY}))
+    (tmp_path / "some.safetensors").write_bytes(encode_tensors(ARRAYS, {**ABOUT, "kind": DICTIONARY_KIND}))
     with pytest.raises(InputError, match="no sparsedepth fitted coefficients"):
         read_fitted(tmp_path / "some.safetensors")
 

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Dictionary, InputError, Jeffreys, Known, Stationary, energy, infer, learn
-from sparsedepth.coding.accumulate import SHARD, dictionary_gradient, examine, total
+from sparsedepth.coding.accumulate import SHARD_PATCHES, accumulate, dictionary_gradient, total
 from sparsedepth.coding.learn import (
     Batch,
     BlockCoordinate,
@@ -182,16 +182,17 @@ def test_largest_eigenvalue_is_near_the_truth():
 
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 3), (1, 4, 6), (3, 5)], ids=str)
 def test_a_batch_tells_the_same_bits_however_its_shards_are_spread(cuts):
-    patches, atoms = edge_patches(6 * SHARD + 50, 4).astype(np.float32), unit_atoms(24, 16, dtype=np.float32)
+    patches, atoms = edge_patches(6 * SHARD_PATCHES + 50, 4).astype(np.float32), unit_atoms(24, 16, dtype=np.float32)
     variance = known_variance(len(patches), 16).astype(np.float32)
 
-    def told(first, end):
-        rows = slice(first * SHARD, end * SHARD)
-        return examine(Batch(patches[rows], variance[rows]), atoms, Jeffreys(), 1.0, rounds=16, threads=1, first=first)
+    def partial(first, end):
+        rows = slice(first * SHARD_PATCHES, end * SHARD_PATCHES)
+        batch = Batch(patches[rows], variance[rows])
+        return accumulate(batch, atoms, Jeffreys(), 1.0, rounds=16, threads=1, first=first)
 
-    whole = total(told(0, 7))
+    whole = total(partial(0, 7))
     places = [0, *cuts, 7]
-    spread = [told(first, end) for first, end in itertools.pairwise(places)]
+    spread = [partial(first, end) for first, end in itertools.pairwise(places)]
     again = total({branch: sums for part in reversed(spread) for branch, sums in part.items()})
     for name, value in vars(whole).items():
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)

@@ -12,7 +12,7 @@ from sparsedepth.coding.infer import _solve, infer
 from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.parallel import one_blas_thread
 
-LAYOUTS = {"plain": matmul.PLAIN, "across": matmul.ACROSS, "short": matmul.Layout("F", idle=3, most=40)}
+LAYOUTS = {"plain": matmul.PLAIN, "across": matmul.ACROSS, "short": matmul.Layout("F", idle=3, max_rows=40)}
 
 
 @pytest.fixture(params=LAYOUTS, ids=str)
@@ -22,30 +22,30 @@ def layout(request):
 
 def test_the_layout_of_this_machine_is_fair():
     with one_blas_thread:
-        assert matmul.is_fair(matmul.layout())
+        assert matmul.is_row_stable(matmul.layout())
 
 
 def test_a_row_is_multiplied_as_if_it_were_alone():
     rng = np.random.default_rng(0)
     some, matrix = rng.standard_normal((700, 48), np.float32), rng.standard_normal((48, 80), np.float32)
     with one_blas_thread:
-        whole = matmul.multiplied(some, matrix)
+        whole = matmul.row_stable_matmul(some, matrix)
         for part in (slice(0, 1), slice(5, 38), slice(290, 650)):
-            np.testing.assert_array_equal(matmul.multiplied(some[part], matrix), whole[part])
+            np.testing.assert_array_equal(matmul.row_stable_matmul(some[part], matrix), whole[part])
 
 
 def test_products_are_those_of_numpy(layout):
     rng = np.random.default_rng(0)
     for n in (0, 1, 31, 100):
         some, matrix = rng.standard_normal((n, 7)), rng.standard_normal((7, 5))
-        np.testing.assert_allclose(matmul.multiplied(some, matrix, layout), some @ matrix, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(matmul.row_stable_matmul(some, matrix, layout), some @ matrix, rtol=0, atol=1e-13)
 
 
 def test_rows_are_chosen_from_those_that_are_looked_at(layout):
     whole = layout.full(layout.length(9), 4, -1, np.float32)
     whole[layout.place(9)] = np.arange(9)[:, None]
     for chosen in ([], [4], [8, 0, 3]):
-        kept = layout.chosen(whole, np.array(chosen, np.intp))
+        kept = layout.select(whole, np.array(chosen, np.intp))
         assert len(kept) == layout.length(len(chosen))
         np.testing.assert_array_equal(kept[layout.place(len(chosen))], np.array(chosen)[:, None] * np.ones(4))
     assert layout.column(np.arange(3.0))[layout.place(3), 0].tolist() == [0, 1, 2]

@@ -49,7 +49,7 @@ def test_submodular_energies_are_solved(seed, cut):
     energy = random_energy(seed, submodular=True, integer=seed % 3 == 0)
     least, _ = minimisers(energy)
     # Each of at most 28 terms is rounded by half a step.
-    assert energy.value(minimise(energy, cut)) == pytest.approx(least, abs=28 / cuts.SCALE)
+    assert energy.value(minimise(energy, cut)) == pytest.approx(least, abs=28 / cuts.CAPACITY_SCALE)
 
 
 @pytest.mark.parametrize("seed", range(30))

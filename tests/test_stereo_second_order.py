@@ -12,7 +12,7 @@ import pytest
 from sparsedepth.experiments._scenes import cut_out, known, small_scene
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.stereo import cuts, proposals
-from sparsedepth.stereo.fusion import STEPS, SecondOrderEnergy, fuse, hidden_pixels, reduced
+from sparsedepth.stereo.fusion import COST_STEPS, SecondOrderEnergy, fuse, hidden_pixels, reduced
 from sparsedepth.stereo.prior import Feedback, with_belief
 from sparsedepth.stereo.solvers import second_order
 from sparsedepth.vocabulary import Belief, InputError, StereoPair
@@ -50,7 +50,7 @@ def least_over_help(problem: cuts.Polynomial, pixels: np.ndarray) -> float:
     value = slope[:n] @ pixels + problem.coupling[among] @ (pixels[problem.first] * pixels[problem.second % n])[among]
     for i, j, q in zip(problem.first[~among], problem.second[~among], problem.coupling[~among], strict=True):
         slope[j] += q * pixels[i]
-    return float(value + np.minimum(slope[n:], 0).sum()) / STEPS
+    return float(value + np.minimum(slope[n:], 0).sum()) / COST_STEPS
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -245,7 +245,7 @@ def test_a_belief_holds_hidden_pixels_too_and_its_mean_can_be_proposed():
     unary = with_belief(data, Belief(mean, np.full(pair.shape, 0.25)), Feedback(prior=0.5, least_weight=1.0))
     energy = second_order.energy_of(unary, pair)
     at = np.full(pair.shape, 3.0, np.float32)
-    np.testing.assert_allclose(energy.hidden(at) - second_order.HIDDEN, unary(at) - data(at), atol=1e-6)
+    np.testing.assert_allclose(energy.hidden(at) - second_order.HIDDEN_COST, unary(at) - data(at), atol=1e-6)
     assert (energy.hidden(at) >= energy.seen(at)).all()
     steps = list(second_order.fusions(unary, pair, None, np.random.default_rng(0), schedule="touch", with_mean=True))
     assert "belief" in {step.proposal for step in steps}

@@ -9,7 +9,7 @@ import pytest
 
 from sparsedepth.stereo import cuts, solvers
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, squared
-from sparsedepth.stereo.prior import NONE, Feedback, data_deviation, data_weight, with_belief
+from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback, data_deviation, data_weight, with_belief
 from sparsedepth.stereo.solvers import winner_takes_all
 from sparsedepth.stereo.twolayer import PAPER, Estimate, two_layer
 from sparsedepth.vocabulary import Belief, InputError, StereoPair
@@ -36,7 +36,7 @@ def somewhere(seed: int = 2) -> np.ndarray:
 @pytest.mark.parametrize("name", COSTS)
 def test_without_prior_and_weighing_the_cost_is_the_plain_one_to_the_last_bit(name):
     cost = COSTS[name](pair())
-    for told, feedback in ((belief(), NONE), (NOWHERE, Feedback())):
+    for told, feedback in ((belief(), NO_FEEDBACK), (NOWHERE, Feedback())):
         np.testing.assert_array_equal(with_belief(cost, told, feedback)(somewhere()), cost(somewhere()))
 
 
@@ -51,7 +51,7 @@ def test_without_feedback_the_two_layers_are_the_plain_matcher(name):
     plain = solver.solve(cost, views, np.zeros(views.shape, np.float32), rng)
     again = solver.solve(cost, views, plain, rng)
     first, second = two_layer(
-        views, cost, solver.solve, lambda _: belief(), np.random.default_rng(0), rounds=1, feedback=NONE
+        views, cost, solver.solve, lambda _: belief(), np.random.default_rng(0), rounds=1, feedback=NO_FEEDBACK
     )
     np.testing.assert_array_equal(first.disparity, plain)
     np.testing.assert_array_equal(second.disparity, again)

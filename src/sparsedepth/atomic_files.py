@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing of files: they appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,28 +18,31 @@ from sparsedepth.vocabulary import InputError
 if sys.platform != "win32":
     import fcntl
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-OURS = f".sparsedepth-{hashlib.sha256(platform.node().encode()).hexdigest()[:8]}-"
-"""How the names of this machine's temporary files begin: locks tell nothing of those of another machine."""
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TEMPORARY_PREFIX = f".sparsedepth-{hashlib.sha256(platform.node().encode()).hexdigest()[:8]}-"
+"""The start of the names of this machine's temporary files; locks do not work between machines."""
 _unfinished: set[Path] = set()
-_swept: set[Path] = set()
+_cleaned_folders: set[Path] = set()
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write to a temporary neighbour, force it to disk, and rename: a reader sees the old file or the new one."""
-    with finished(path) as temporary:
+    """Write a file so that readers see the old content or the new one, never a part.
+
+    The content goes to a temporary file in the same folder, then to the disk; then that file is renamed.
+    """
+    with atomic_file(path) as temporary:
         temporary.write_bytes(content)
 
 
 @contextmanager
-def finished(path: str | Path) -> Iterator[Path]:
-    """A temporary neighbour to write to: at a good end it goes to the disk and takes the name, at a bad one it goes."""
+def atomic_file(path: str | Path) -> Iterator[Path]:
+    """Give a temporary file to write to, which takes the name at the end; after an error it is removed."""
     path = Path(path)
     if os.path.exists(path) and not os.path.isfile(path):  # renaming would put a file in the place of a device
         raise InputError(f"cannot write {path}: it is no regular file; name another one")
-    if path.parent not in _swept:
-        _swept.add(path.parent)
-        sweep(path.parent)
+    if path.parent not in _cleaned_folders:
+        _cleaned_folders.add(path.parent)
+        remove_abandoned(path.parent)
     try:
         with _held_temporary(path.parent) as temporary:
             yield temporary
@@ -47,22 +50,23 @@ def finished(path: str | Path) -> Iterator[Path]:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
     except OSError as error:
-        advice = "make room, or choose another disk" if error.errno in NO_ROOM else "check the folder and its rights"
+        full = error.errno in DISK_FULL_ERRORS
+        advice = "make room, or choose another disk" if full else "check the folder and its rights"
         raise InputError(f"cannot write {path}: {error.strerror}; {advice}") from None
 
 
 @contextmanager
 def _held_temporary(folder: Path) -> Iterator[Path]:
-    """A new file, locked as long as somebody works on it; it goes at the end, unless it has got another name."""
-    temporary = folder / f"{OURS}{secrets.token_hex(8)}.tmp"  # short, however long the file's own name is
+    """Create a file that is locked while it is written to, and removed at the end unless it has been renamed."""
+    temporary = folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"  # short, however long the file's own name is
     _unfinished.add(temporary)
     held = -1
     try:
         while True:
             held = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            if _locked(held, wait=True):
+            if _lock(held, wait=True):
                 break
-            os.close(held)  # another run swept it away before it was locked
+            os.close(held)  # another process removed it before it was locked
         if sys.platform == "win32":  # where an open file cannot be renamed
             os.close(held)
             held = -1
@@ -75,31 +79,35 @@ def _held_temporary(folder: Path) -> Iterator[Path]:
         _unfinished.discard(temporary)
 
 
-def sweep(folder: Path) -> None:
-    """Remove what runs of this machine that were killed have left: nobody holds its lock any more."""
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of processes of this machine that were killed: nobody holds their locks."""
     with contextlib.suppress(OSError):
-        for left in [path for path in os.scandir(folder) if path.name.startswith(OURS) and path.name.endswith(".tmp")]:
+        for abandoned in [path for path in os.scandir(folder) if _is_temporary(path.name)]:
             with contextlib.suppress(OSError):
-                file = os.open(left.path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+                file = os.open(abandoned.path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
                 try:
-                    if _locked(file, wait=False):
-                        os.unlink(left.path)
+                    if _lock(file, wait=False):
+                        os.unlink(abandoned.path)
                 finally:
                     os.close(file)
 
 
-def _locked(file: int, *, wait: bool) -> bool:
-    """Lock an open file against our other runs; False if it is theirs, or has no name any more."""
+def _is_temporary(name: str) -> bool:
+    return name.startswith(TEMPORARY_PREFIX) and name.endswith(".tmp")
+
+
+def _lock(file: int, *, wait: bool) -> bool:
+    """Lock an open file; return False if another process holds the lock, or the file has been removed."""
     if sys.platform == "win32":
         return wait
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # another run's; or a disk without locks, where nothing can be told and nothing is swept
+    except OSError:  # another process's; or a disk without locks, where nothing is removed
         return wait
     return os.fstat(file).st_nlink > 0
 
 
 def discard_unfinished() -> None:
-    """Remove what is being written, for a process that is about to end."""
+    """Remove the temporary files of this process, which is about to end."""
     for temporary in list(_unfinished):
         temporary.unlink(missing_ok=True)

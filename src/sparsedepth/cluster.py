@@ -1,4 +1,4 @@
-"""The same jobs by the workers of a Dask cluster; needs the extra ``sparsedepth[cluster]``.
+"""Restoring and learning by the workers of a Dask cluster; needs the extra ``sparsedepth[cluster]``.
 
 Files stay with the one who asks: maps travel to the workers and results travel back, so that no shared disk is needed,
 and nothing but this process writes. Whatever a worker had when it died is done again by another one. A result does not
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sparsedepth.coding.accumulate import SHARD, Branches, examine
+from sparsedepth.coding.accumulate import SHARD_PATCHES, PartialSums, accumulate
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.patches import Batch
 from sparsedepth.vocabulary import Floats, InputError, Restoration
@@ -22,12 +22,12 @@ from sparsedepth.vocabulary import Floats, InputError, Restoration
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PATIENCE = 30.0
+CONNECT_SECONDS = 30.0
 """Seconds to wait for a scheduler, and for a worker to come (back)."""
 
 
-def connect(address: str, version: str, patience: float = PATIENCE) -> Client:
-    """A cluster whose workers have this version of sparsedepth, or a sentence on what is missing.
+def connect(address: str, version: str, patience: float = CONNECT_SECONDS) -> Client:
+    """Connect to a cluster whose workers have this version of sparsedepth; an error says what is missing.
 
     ``patience`` is how many seconds to wait for it.
     """
@@ -76,12 +76,12 @@ def _version() -> str:
 
 
 def slots(client: Client) -> int:
-    """Tasks that the cluster can work on at the same time."""
+    """Count the tasks that the cluster can work on at the same time."""
     return max(sum(cast(Any, client.nthreads()).values()), 1)
 
 
 class Restoring:
-    """Restores maps as ``restore`` does, by the workers; may be called by many threads at once.
+    """Restoration by the workers of a cluster; may be called by many threads at once.
 
     The function, with its dictionary, is itself the result of a task: it is sent to each worker once, and should all
     that have it die, it is made again. A map whose result grows in files (``out``) is restored here, with the files.
@@ -105,8 +105,8 @@ def _restored(restore: Callable[..., Restoration], depth: Any, more: dict[str, A
     return restore(depth, **more, threads=1)
 
 
-class Examiner:
-    """Codes the batches of `learn` by the workers, each some shards; the sums are the same to the last bit."""
+class ClusterAccumulator:
+    """An accumulator for `learn` whose shards are coded by the workers; the sums are equal to the last bit."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -120,14 +120,14 @@ class Examiner:
         *,
         rounds: int | None,
         threads: int | None,
-    ) -> Branches:
+    ) -> PartialSums:
         del threads
-        shards = -(-len(batch.patches) // SHARD)
+        shards = -(-len(batch.patches) // SHARD_PATCHES)
         pieces = [piece for piece in np.array_split(np.arange(shards), slots(self._client)) if len(piece)]
         futures = [
             self._client.submit(
-                examine,
-                _rows(batch, int(piece[0]) * SHARD, (int(piece[-1]) + 1) * SHARD),
+                accumulate,
+                _rows(batch, int(piece[0]) * SHARD_PATCHES, (int(piece[-1]) + 1) * SHARD_PATCHES),
                 atoms,
                 noise,
                 sparsity,
@@ -149,12 +149,12 @@ def _rows(batch: Batch, start: int, end: int) -> Batch:
 
 
 def _result(client: Client, future: Future) -> Any:
-    """What a task gives; or a sentence, where the cluster cannot end it."""
+    """Wait for a task; where the cluster cannot finish it, an error says why."""
     from distributed import KilledWorker
 
     while True:
         try:
-            return future.result(timeout=PATIENCE)
+            return future.result(timeout=CONNECT_SECONDS)
         except TimeoutError:
             if not client.nthreads():
                 raise InputError("the cluster has lost all its workers; start new ones, and --resume") from None

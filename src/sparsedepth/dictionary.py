@@ -1,4 +1,4 @@
-"""A dictionary of depth atoms: its file, its shipped instances and its picture."""
+"""Dictionaries of depth atoms: their files, the shipped ones, and a picture of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparsedepth.atomic_files import write_atomically
 from sparsedepth.tensor_files import encode_tensors, read_tensors
 from sparsedepth.vocabulary import Floats, InputError, as_array
 
-KIND = "sparsedepth dictionary"
+DICTIONARY_KIND = "sparsedepth dictionary"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,13 @@ class Dictionary:
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file whose header says where the atoms come from; it appears whole or not at all."""
-        header = {**self.about, "kind": KIND, "patch_shape": json.dumps(self.patch_shape)}
+        header = {**self.about, "kind": DICTIONARY_KIND, "patch_shape": json.dumps(self.patch_shape)}
         write_atomically(path, encode_tensors({"atoms": self.atoms}, header))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a dictionary file; anything else is refused with a sentence that helps."""
-        arrays, header = read_tensors(path, KIND)
+        arrays, header = read_tensors(path, DICTIONARY_KIND)
         try:
             shape = _shape(json.loads(header.pop("patch_shape")))
             atoms = arrays["atoms"]
@@ -76,7 +76,7 @@ class Dictionary:
 
     @classmethod
     def builtin(cls, name: str) -> Self:
-        """A shipped dictionary, by name: see ``Dictionary.builtins()``."""
+        """Load a shipped dictionary by its name; ``Dictionary.builtins()`` lists them."""
         if name not in cls.builtins():
             raise InputError(f"there is no shipped dictionary {name!r}; choose one of {', '.join(cls.builtins())}")
         with resources.as_file(
@@ -90,7 +90,7 @@ class Dictionary:
         return sorted(Path(entry.name).stem for entry in models.iterdir() if entry.name.endswith(".safetensors"))
 
     def mosaic(self, *, gap: int = 1) -> Floats:
-        """All atoms in one picture (height, width) with values in [-1, 1], NaN between them, in their order by rows."""
+        """Arrange all atoms in one picture (height, width) with values in [-1, 1], row by row, NaN between them."""
         height, width = self.patch_shape
         columns = int(np.ceil(np.sqrt(self.n_atoms)))
         rows = -(-self.n_atoms // columns)

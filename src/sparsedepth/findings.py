@@ -1,4 +1,4 @@
-"""What there is to tell of results: pictures and tables for a report."""
+"""Findings about results, as pictures and tables for a report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Finding:
 
     @property
     def held(self) -> tuple[Floats, Floats] | None:
-        """Errors and the variances to hold them against; None where there are not both."""
+        """Errors and the variances to compare them with; None unless there are both."""
         if self.error is None or self.variance is None:
             return None
         told = np.isfinite(self.error) & np.isfinite(self.variance)
@@ -50,7 +50,7 @@ class Finding:
 
 
 def sections(findings: Sequence[Finding], folder: Path) -> list[Html]:
-    """All results in one table where there are several, then each for itself; pictures are drawn into the folder."""
+    """Describe all results in one table if there are several, then each by itself; pictures go to the folder."""
     parts = [_summary(findings)] if len(findings) > 1 else []
     for number, finding in enumerate(findings):
         parts += [heading(finding.name), _drawn(finding, folder, str(number)), _told(finding)]
@@ -58,13 +58,13 @@ def sections(findings: Sequence[Finding], folder: Path) -> list[Html]:
 
 
 def versions(*packages: str) -> str:
-    """This program, Python and the packages that results depend on."""
+    """List the versions of this program, of Python and of the packages that results depend on."""
     names = ("sparsedepth", "numpy", "scipy", *packages)
     return ", ".join([*(f"{name} {version(name)}" for name in names), f"Python {platform.python_version()}"])
 
 
 def draw_calibration(error: Floats, variance: Floats, path: Path, unit: str) -> float:
-    """Draw how honest variances are; returns the mean of squared error / variance, 1 = honest."""
+    """Draw the calibration of variances; return the mean of squared error / variance, 1 = calibrated."""
     found, order = calibration(error, variance), sparsification(error, variance)
     promised, came = np.sqrt(found.variance), np.sqrt(np.maximum(found.squared_error, np.finfo(np.float32).tiny))
     save_calibration(promised, came, order.share, order.by_variance, order.by_error, path, unit)
@@ -72,7 +72,7 @@ def draw_calibration(error: Floats, variance: Floats, path: Path, unit: str) -> 
 
 
 def _summary(findings: Sequence[Finding]) -> Html:
-    """A row for each result, a column for each fact that any of them has."""
+    """Tabulate one row for each result and one column for each fact that any of them has."""
     rows = [_facts(finding) for finding in findings]
     head = list(dict.fromkeys(name for row in rows for name in row))
     return table(
@@ -86,7 +86,7 @@ def _told(finding: Finding) -> Html:
 
 
 def _facts(finding: Finding) -> dict[str, str]:
-    """In words, with units."""
+    """Describe the facts of a result in words, with units."""
     values = finding.image.values
     known = values[np.isfinite(values)]
     facts = {"pixels": f"{values.shape[1]} x {values.shape[0]}", "known": f"{known.size / values.size:.1%}"}
@@ -147,6 +147,6 @@ def _drawn(finding: Finding, folder: Path, name: str) -> Html:
 
 
 def closing(settings: Mapping[str, str] | None = None) -> list[Html]:
-    """How the report itself came about."""
+    """Describe how the report itself was made."""
     rows = [[name, value] for name, value in {**(settings or {}), "versions": versions()}.items()]
     return [heading("This report"), table(["", ""], rows)]

@@ -19,7 +19,7 @@ from sparsedepth.atomic_files import write_atomically
 from sparsedepth.tensor_files import encode_tensors, read_tensors
 from sparsedepth.vocabulary import Floats, InputError
 
-KIND = "sparsedepth fitted coefficients"
+FITTED_KIND = "sparsedepth fitted coefficients"
 PROVENANCE = ("what", "script", "data", "seed", "commit", "date")
 """The keys that every file's header has."""
 
@@ -59,7 +59,7 @@ def load_fitted(name: str) -> Fitted:
 
 def read_fitted(path: str | Path) -> Fitted:
     """Read a file of coefficients; refuse one that does not say how it was made."""
-    arrays, about = read_tensors(path, KIND)
+    arrays, about = read_tensors(path, FITTED_KIND)
     try:
         _require_provenance(about)
     except InputError as error:
@@ -83,7 +83,7 @@ def save_fitted(path: str | Path, arrays: Mapping[str, Floats], about: Mapping[s
     """
     _require_provenance(about)
     exact = {name: np.asarray(array) for name, array in arrays.items()}
-    write_atomically(path, encode_tensors(exact, {**about, "kind": KIND}))
+    write_atomically(path, encode_tensors(exact, {**about, "kind": FITTED_KIND}))
 
 
 def shipped_path(name: str) -> Path:

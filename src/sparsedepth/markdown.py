@@ -1,4 +1,4 @@
-"""Result pages in Markdown: made parts between hand-written ones, with the commit and the command that made them."""
+"""Result pages in Markdown: generated parts between hand-written ones, with the commit and the command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparsedepth.atomic_files import write_atomically
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
@@ -26,7 +26,7 @@ def machine() -> str:
 
 
 def write_made_part(path: Path, title: str, command: str, parts: Sequence[str], name: str = "made part") -> str:
-    """Replace the made part of a page, or start the page; what was written by hand around it stays.
+    """Replace the generated part of a page, or start the page; hand-written text around it stays.
 
     A page with several made parts gives each a name.
     """
@@ -40,7 +40,7 @@ def write_made_part(path: Path, title: str, command: str, parts: Sequence[str], 
 
 
 def commit() -> str:
-    """The state of the project, as its history names it."""
+    """Describe the commit that the project is at."""
     if shutil.which("git") is None:
         return "unknown"
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]

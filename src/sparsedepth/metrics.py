@@ -1,4 +1,4 @@
-"""How good a map is, how honest its variance is, and the best that a competitor could do with its parameter.
+"""Metrics of restored maps: errors, calibration of variances, and the best parameter of a competitor.
 
 Pixels whose truth is NaN never count. A NaN in the estimate where the truth is known is an error, unless
 ``missing="ignore"`` leaves those pixels out; where pixels are counted, ``missing="bad"`` counts them as bad.
@@ -20,7 +20,7 @@ MissingPixel = Literal["raise", "ignore", "bad"]
 
 
 def psnr(estimate: ArrayLike, truth: ArrayLike, peak: float | None = None, *, missing: Missing = "raise") -> float:
-    """Peak signal-to-noise ratio in decibels; infinite where nothing differs.
+    """Compute the peak signal-to-noise ratio in decibels; infinite where nothing differs.
 
     ``peak`` is the range of the truth unless given, so units do not matter.
 
@@ -37,23 +37,23 @@ def psnr(estimate: ArrayLike, truth: ArrayLike, peak: float | None = None, *, mi
 
 
 def rmse(estimate: ArrayLike, truth: ArrayLike, *, missing: Missing = "raise") -> float:
-    """Root of the mean squared error, in units of the map."""
+    """Compute the root of the mean squared error, in units of the map."""
     return float(np.sqrt(np.mean(_errors(estimate, truth, missing) ** 2)))
 
 
 def mae(estimate: ArrayLike, truth: ArrayLike, *, missing: Missing = "raise") -> float:
-    """Mean absolute error, in units of the map."""
+    """Compute the mean absolute error, in units of the map."""
     return float(np.abs(_errors(estimate, truth, missing)).mean())
 
 
 def bad_pixels(estimate: ArrayLike, truth: ArrayLike, threshold: float, *, missing: MissingPixel = "raise") -> float:
-    """The share of pixels that are more than ``threshold`` wrong, in units of the map."""
+    """Compute the fraction of pixels with errors beyond ``threshold``, in units of the map."""
     return float(_bad(_errors(estimate, truth, missing), threshold).mean())
 
 
 @dataclass(frozen=True)
 class FixedAndBroken:
-    """What a change did, in shares of the pixels whose truth is known: bad after = bad before - fixed + broken."""
+    """The effect of a change, in fractions of the evaluated pixels: bad after = bad before - fixed + broken."""
 
     bad_before: float
     bad_after: float
@@ -64,7 +64,7 @@ class FixedAndBroken:
 def fixed_and_broken(
     before: ArrayLike, after: ArrayLike, truth: ArrayLike, threshold: float, *, missing: MissingPixel = "raise"
 ) -> FixedAndBroken:
-    """Which share of the pixels became good, and which became bad: an average hides one behind the other."""
+    """Compute which fractions of the pixels became good and bad: an average hides one behind the other."""
     if missing == "ignore":
         unknown = np.isnan(_real(before)) | np.isnan(_real(after))
         truth = np.where(unknown, np.nan, _real(truth))
@@ -76,7 +76,7 @@ def fixed_and_broken(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Errors against the variances that were promised, in bins from the most to the least reliable pixels."""
+    """Squared errors against predicted variances, in bins from the most to the least certain pixels."""
 
     ratio: Vector
     """The mean of squared error / variance in each bin: 1 = honest, above = too sure."""
@@ -123,7 +123,7 @@ def calibration(error: ArrayLike, variance: ArrayLike, bins: int = 10) -> Calibr
 
 @dataclass(frozen=True)
 class Sparsification:
-    """The error of what is left as the least reliable pixels are left out, over the error of the whole."""
+    """The error of the remaining pixels as the least certain ones are removed, over the error of all."""
 
     share: Vector
     """How many pixels are left out, 0 up to but not 1."""
@@ -135,7 +135,7 @@ class Sparsification:
 
 
 def sparsification(error: ArrayLike, variance: ArrayLike, steps: int = 100) -> Sparsification:
-    """Leave out the pixels of largest variance, ever more of them, and see how fast the RMSE of the rest falls.
+    """Remove the pixels of largest variance step by step, and measure the RMSE of the rest.
 
     Equal variances leave in random order: the curve is the mean over all orders of the squared error. Pixels whose
     error or variance is NaN do not count; an infinite variance leaves first.
@@ -149,7 +149,7 @@ def sparsification(error: ArrayLike, variance: ArrayLike, steps: int = 100) -> S
 
 
 def average_precision(score: ArrayLike, is_outlier: ArrayLike) -> float:
-    """The area under the curve of precision against recall, if pixels are called outliers from the largest score down.
+    """Compute the area under the precision-recall curve of outliers ranked by a score, largest first.
 
     Pixels of equal score are called together. An uninformative score earns the share of outliers.
     """
@@ -169,7 +169,7 @@ def average_precision(score: ArrayLike, is_outlier: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class Best:
-    """What a method gives at its best parameter."""
+    """The result of a method at its best parameter."""
 
     result: DepthMap
     parameter: float
@@ -185,7 +185,7 @@ def oracle(
     truth: DepthMap,
     score: Callable[[DepthMap, DepthMap], float] = psnr,
 ) -> Best:
-    """The result of ``method(noisy, parameter)`` that comes nearest to the truth: a bound on what tuning can give.
+    """Find the result of ``method(noisy, parameter)`` that is nearest to the truth: a bound on tuning.
 
     The largest score wins, the earlier parameter on a tie.
     """
@@ -199,7 +199,7 @@ def oracle(
 
 
 def _real(values: ArrayLike) -> Floats:
-    """Numbers as float64, NaN where they are masked; infinities pass, as a variance may be infinite."""
+    """Convert to float64, NaN where masked; infinities pass, because a variance may be infinite."""
     return as_floats("what is compared", values).astype(np.float64)
 
 
@@ -219,7 +219,7 @@ def _known(truth: ArrayLike) -> Vector:
 
 
 def _errors(estimate: ArrayLike, truth: ArrayLike, missing: MissingPixel) -> Vector:
-    """Estimate less truth where the truth is known; infinite where missing pixels are bad."""
+    """Subtract the truth where it is known; infinite where missing pixels are bad."""
     estimate, truth = _depths(estimate), _depths(truth)
     if estimate.shape != truth.shape:
         raise InputError(f"the estimate has shape {estimate.shape} but the truth {truth.shape}; compare like with like")
@@ -248,7 +248,7 @@ def _bad(error: Vector, threshold: float) -> NDArray[np.bool_]:
 
 
 def _promises(error: ArrayLike, variance: ArrayLike, *, keep_infinite: bool = False) -> tuple[Vector, Vector]:
-    """Squared errors and variances of the pixels that have both."""
+    """Select squared errors and variances of the pixels that have both."""
     error, variance = _depths(error), _real(variance)
     if ((np.abs(variance) > LARGEST**2) & np.isfinite(variance)).any():
         raise InputError(f"variances are beyond {LARGEST**2:g}; give inf where nothing is known")
@@ -261,7 +261,7 @@ def _promises(error: ArrayLike, variance: ArrayLike, *, keep_infinite: bool = Fa
 
 
 def _rest(squared: Vector, order: Vector, left: NDArray[np.int_]) -> Vector:
-    """RMSE of the pixels that come first in an order, for each number of them, over the RMSE of all."""
+    """Compute the RMSE of the first n pixels of an order, for all n, over the RMSE of all."""
     _, group = np.unique(order, return_inverse=True)
     expected = (np.bincount(group, squared) / np.bincount(group))[group]
     total = expected[np.argsort(order, kind="stable")].cumsum()

@@ -1,4 +1,4 @@
-"""Cut patches from maps, and centre and scale them, with holes."""
+"""Patches of maps: cut, centred and scaled, with holes; and random batches of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Number = TypeVar("Number", bound=np.number[Any])
 
 @dataclass(frozen=True)
 class Normalised:
-    """Patches with mean 0 and about unit variance over their known pixels, and what undoes it."""
+    """Patches with mean 0 and about unit variance over their valid pixels, and what undoes it."""
 
     patches: Patches
     centre: Vector
@@ -27,7 +27,7 @@ class Normalised:
 
 
 def corners(size: int, patch: int, stride: int) -> NDArray[np.intp]:
-    """Where patches begin along one side of a map: from border to border, at most ``stride`` apart.
+    """Compute where patches begin along one side of a map: from border to border, at most ``stride`` apart.
 
     The places are the same from either end, so that flipping a map flips its patches.
     """
@@ -39,7 +39,7 @@ def corners(size: int, patch: int, stride: int) -> NDArray[np.intp]:
 
 
 def cut(depth: DepthMap, patch_shape: tuple[int, int], stride: int = 1) -> Patches:
-    """All patches of a map (n, pixels) at a stride, row by row; the last ones end at the map's border."""
+    """Cut all patches of a map (n, pixels) at a stride, row by row; the last ones end at the map's border."""
     height, width = patch_shape
     _require_room(depth, patch_shape)
     windows = sliding_window_view(depth, patch_shape)
@@ -48,7 +48,7 @@ def cut(depth: DepthMap, patch_shape: tuple[int, int], stride: int = 1) -> Patch
 
 
 def overlay(patches: Patches, shape: tuple[int, int], patch_shape: tuple[int, int], stride: int = 1) -> DepthMap:
-    """The map whose every pixel is the mean of the patches that cover it: undoes `cut`. NaN pixels take no part."""
+    """Average the patches that cover each pixel of a map: undoes `cut`. NaN pixels are left out."""
     height, width = patch_shape
     tops, lefts = corners(shape[0], height, stride), corners(shape[1], width, stride)
     tiles = patches.reshape(len(tops), len(lefts), height, width)
@@ -60,7 +60,7 @@ def overlay(patches: Patches, shape: tuple[int, int], patch_shape: tuple[int, in
 
 
 def add_tiles(total: Floats, tiles: Floats, tops: NDArray[np.intp], lefts: NDArray[np.intp]) -> None:
-    """Add tiles (rows, columns, height, width) into a map at their places: along the columns first, then the rows."""
+    """Add tiles (rows, columns, height, width) into a map at their positions: along columns, then rows."""
     rows, _, height, width = tiles.shape
     strips = np.zeros((rows, height, total.shape[1]))
     across, down = _runs(lefts), _runs(tops)
@@ -73,7 +73,7 @@ def add_tiles(total: Floats, tiles: Floats, tops: NDArray[np.intp], lefts: NDArr
 
 
 def _runs(starts: NDArray[np.intp]) -> list[tuple[slice, slice]]:
-    """Rising places as few slices, each beside that of their order: adding to slices is faster than one by one."""
+    """Turn rising positions into few slices, each with that of their order: adding to slices is faster."""
     ends = [*(np.flatnonzero(np.diff(starts, 2)) + 2).tolist(), len(starts)]
     runs = []
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
@@ -87,7 +87,7 @@ def _beyond(places: slice, by: int) -> slice:
 
 
 def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Floats | None = None) -> Normalised:
-    """Remove each patch's mean and divide by sqrt(its variance + softening squared), over its known pixels.
+    """Subtract each patch's mean and divide by sqrt(its variance + softening squared), over its valid pixels.
 
     ``softening``, in units of the patches, keeps the noise of flat patches from being blown up. Where a sensor's
     ``variance`` is given, reliable pixels count more. A patch with no known pixel, or no contrast, keeps scale 1.
@@ -108,7 +108,7 @@ def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Float
 
 
 def thinned(maps: Sequence[DepthMap], every: Sequence[int]) -> list[DepthMap]:
-    """The maps, and what is left of them when only every n-th pixel is kept: the same shapes, finer and steeper."""
+    """Extend the maps by copies that keep every n-th pixel only: the same shapes, finer and steeper."""
     if any(n < 2 for n in every):
         raise InputError(f"every {min(every)}-th pixel was asked for; give 2 or more")
     return [*maps, *(depth[start::n, start::n] for depth in maps for n in every for start in range(n))]
@@ -123,7 +123,7 @@ class Batch:
 
 
 class PatchPool:
-    """Batches drawn at random from patches that are at hand; batch number ``step`` is always the same for one seed."""
+    """Batches drawn at random from given patches; batch number ``step`` is always the same for one seed."""
 
     def __init__(self, patches: Patches, *, batch: int = 256, seed: int = 0, variance: Floats | None = None) -> None:
         self.patches, self.variance, self.batch, self.seed = as_floats("patches", patches), variance, batch, seed
@@ -174,7 +174,7 @@ class PatchStream:
         self.softening, self.least_contrast, self.least_known = softening, least_contrast, least_known
 
     def __call__(self, step: int) -> Batch:
-        """The patches of one step."""
+        """Draw the patches of one step."""
         rng = np.random.default_rng([self.seed, step])
         taken: list[Batch] = []
         for _ in range(64):
@@ -192,7 +192,7 @@ class PatchStream:
         return Batch(patches, np.concatenate([b.variance for b in taken if b.variance is not None])[: self.batch])
 
     def _draw(self, rng: np.random.Generator) -> Batch:
-        """As many random patches as make a batch, less the ones that are not fit."""
+        """Draw as many random patches as make a batch, without those that are not fit."""
         height, width = self.patch_shape
         n = self.batch
         patches = np.empty((n, height * width), np.float32)
@@ -222,7 +222,7 @@ SYMMETRIES = 8
 
 
 def turned(window: NDArray[Number], symmetry: int) -> NDArray[Number]:
-    """A map flipped up-down (bit 0), left-right (bit 1), then transposed (bit 2)."""
+    """Flip a map up-down (bit 0) and left-right (bit 1), then transpose it (bit 2)."""
     if symmetry & 1:
         window = window[::-1]
     if symmetry & 2:

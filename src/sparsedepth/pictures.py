@@ -31,7 +31,7 @@ UNKNOWN = "#c81e5a"
 def save_map(
     depth: DepthMap, path: str | Path, *, title: str = "", unit: str = "", limits: tuple[float, float] | None = None
 ) -> None:
-    """A map in colours with a scale bar; unknown pixels stand out."""
+    """Draw a map in colours with a scale bar; missing pixels have a colour of their own."""
     depth = _drawable(depth)
     known = depth[np.isfinite(depth)]
     low, high = limits or ((np.percentile(known, 0.5), np.percentile(known, 99.5)) if known.size else (0.0, 1.0))
@@ -43,7 +43,7 @@ def save_map(
 def save_variance(
     variance: DepthMap, path: str | Path, *, title: str = "", unit: str = "", limits: tuple[float, float] | None = None
 ) -> None:
-    """A variance map on a logarithmic scale; infinite variance counts as unknown."""
+    """Draw a variance map on a logarithmic scale; infinite variance counts as missing."""
     variance = _drawable(variance)
     finite = np.where(np.isfinite(variance) & (variance > 0), variance, np.nan)
     known = finite[np.isfinite(finite)]
@@ -57,7 +57,7 @@ ORIGINS = {"measured": "#3b5b7a", "corrected": "#f2b134", "filled": "#6fbf73", "
 
 
 def save_origin(origin: NDArray[np.integer[Any]], path: str | Path, *, title: str = "") -> None:
-    """Where each pixel comes from, with the share of each kind."""
+    """Draw the origin of each pixel, with the fraction of each kind."""
     figure, axes, aspect = _canvas(origin.shape)
     axes.imshow(origin, cmap=ListedColormap(list(ORIGINS.values())), vmin=-0.5, vmax=3.5, interpolation="nearest",
                 aspect=aspect)  # fmt: skip
@@ -68,7 +68,7 @@ def save_origin(origin: NDArray[np.integer[Any]], path: str | Path, *, title: st
 
 
 def save_mosaic(dictionary: Dictionary, path: str | Path, *, title: str = "") -> None:
-    """All atoms of a dictionary, each scaled to its own largest value: grey is zero."""
+    """Draw all atoms of a dictionary, each scaled to its own largest value: grey is zero."""
     mosaic = dictionary.mosaic()
     scale = max(1, round(700 / mosaic.shape[1]))
     picture = np.kron(mosaic, np.ones((scale, scale)))
@@ -83,7 +83,7 @@ def save_mosaic(dictionary: Dictionary, path: str | Path, *, title: str = "") ->
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One map among others, with its title; what is no depth has colours and limits of its own, told in the title."""
+    """A map with its title; one that is no depth has colours and limits of its own, given in the title."""
 
     title: str
     values: DepthMap
@@ -100,7 +100,7 @@ def save_panels(
     columns: int = 4,
     width: int = 200,
 ) -> None:
-    """Maps of one size side by side, about ``width`` pixels each: depths share their colours and limits.
+    """Draw maps of one size side by side, about ``width`` pixels each: depths share their colours and limits.
 
     Every pixel of a map is a square of whole pixels, unless the map is wider than a panel.
     """
@@ -142,7 +142,7 @@ def _draw_panel(axes: Axes, panel: Panel, depths: Normalize) -> None:
 
 
 def _look(panel: Panel, depths: Normalize) -> tuple[str, Normalize, DepthMap, str]:
-    """Colours, limits, values and title of a panel."""
+    """Choose the colours, limits, values and title of a panel."""
     if panel.shows == "depth":
         return "viridis", depths, panel.values, panel.title
     if panel.shows in ("change", "photo"):
@@ -175,7 +175,7 @@ def save_curves(
     columns: int = 2,
     scales: tuple[Literal["log", "linear"], Literal["log", "linear"]] = ("log", "linear"),
 ) -> None:
-    """Groups of curves over the same places, a plot each; a curve looks alike in all; ``scales`` are x's and y's."""
+    """Draw groups of curves over the same x, a plot each; ``scales`` are those of x and y."""
     rows = -(-len(groups) // columns)
     figure = Figure(figsize=(5.2 * columns, 3.4 * rows), dpi=100, layout="constrained")
     names = list(dict.fromkeys(curve.name for group in groups.values() for curve in group))
@@ -200,7 +200,7 @@ _COLOURS = (*(f"C{i}" for i in range(10)), "black", "darkgoldenrod", "navy", "li
 
 
 def save_bars(values: Mapping[str, float], path: str | Path, *, ours: Collection[str] = (), label: str = "") -> None:
-    """Named numbers as bars with their values, from the top down; ours stand out."""
+    """Draw named numbers as bars with their values, from the top down; ours are highlighted."""
     figure = Figure(figsize=(7, 0.4 * len(values) + 0.8), dpi=100, layout="constrained")
     axes = figure.add_subplot()
     colours = [UNKNOWN if name in ours else "#7c8a99" for name in values]
@@ -222,7 +222,7 @@ def save_calibration(
     path: str | Path,
     unit: str,
 ) -> None:
-    """Two plots of a variance's honesty: what it promised against what came, and the error as doubtful pixels leave.
+    """Draw predicted against observed errors, and the error as the least certain pixels are removed.
 
     ``promised`` and ``found`` are deviations, a point each; the curves are errors over shares of pixels left out.
     """
@@ -263,7 +263,7 @@ def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: st
 
 
 def _drawable(values: Any) -> Floats:
-    """A map that can be drawn: floats in two dimensions, NaN where they are masked."""
+    """Convert to a map that can be drawn: floats in two dimensions, NaN where masked."""
     depth = as_floats("the map", values)
     if depth.ndim != 2 or depth.size == 0:
         raise InputError(f"a map to draw has shape {depth.shape}; give (height, width)")
@@ -271,7 +271,7 @@ def _drawable(values: Any) -> Floats:
 
 
 def _canvas(shape: tuple[int, ...]) -> tuple[Figure, Axes, Literal["equal", "auto"]]:
-    """A figure for a map; one that is very long or very high is stretched, so that it can be seen at all."""
+    """Create a figure for a map; a very long or very high one is stretched, so that it can be seen at all."""
     height = 6 * shape[0] / shape[1]
     shown = min(max(height, 1.0), 12.0)
     figure = Figure(figsize=(7, shown + 0.8), dpi=100, layout="constrained")

@@ -20,7 +20,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @dataclass(frozen=True)
 class Html:
-    """Text that is HTML already, so that nothing is escaped twice or not at all."""
+    """Text that is HTML already, so that it is escaped exactly once."""
 
     text: str
 
@@ -34,7 +34,7 @@ def paragraph(words: str) -> Html:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, ours: Collection[int] = ()) -> Html:
-    """A table; numbers after the first column stand right, the rows in ``ours`` stand out."""
+    """Format a table; numbers after the first column are right-aligned, the rows in ``ours`` highlighted."""
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     body = "".join(
         f"<tr{' class=ours' if index in ours else ''}>"
@@ -49,7 +49,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, ours: Collectio
 
 
 def pictures(*files: tuple[Path, str]) -> Html:
-    """PNG files side by side where there is room, each with its caption."""
+    """Show PNG files side by side where there is room, each with its caption."""
     figures = "".join(
         f'<figure><img alt="{escape(caption)}" src="{_as_data(path)}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
@@ -59,7 +59,7 @@ def pictures(*files: tuple[Path, str]) -> Html:
 
 
 def markdown_page(path: Path) -> Html:
-    """A page in Markdown with the pictures beside it, its title one level down; what would lead out of it is text."""
+    """Render a page in Markdown with its pictures, its title one level down; links become plain text."""
     parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable("table")
     tokens = parser.parse(re.sub(r"<!--.*?-->", "", path.read_text(), flags=re.DOTALL))
     for token in (each for block in tokens for each in (block, *(block.children or ()))):

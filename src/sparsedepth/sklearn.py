@@ -1,4 +1,4 @@
-"""The dictionary as a scikit-learn transformer; needs ``pip install 'sparsedepth[sklearn]'``, and nobody imports it."""
+"""Dictionary learning as a scikit-learn transformer; needs ``pip install 'sparsedepth[sklearn]'``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import Batch, Normalised, PatchPool, normalise
 from sparsedepth.vocabulary import Codes, Floats, InputError, Patches
 
-FLAT_NOISE = 0.05
+FLAT_ATOM_NOISE = 0.05
 """Patches flatter than this share of the data's spread are not blown up to unit variance."""
-FOR_EVER = 1 << 40
+MAX_STEPS = 1 << 40
 
 
 class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Learn atoms of patches in which pixels may be missing or noisy, and code patches with them.
+    """A transformer that learns atoms of patches with missing or noisy pixels, and codes patches with them.
 
     Rows of ``X`` are patches in any unit, NaN = missing. Each is centred and scaled for itself. Before the ``n_atoms``
     learned components stands a flat one whose code carries the mean, so that ``inverse_transform`` gives patches in the
@@ -74,14 +74,14 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self._learned(patches.dtype)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """One step of learning, with these patches as its batch; the first call settles the scale."""
+        """Learn one step, with these patches as its batch; the first call fixes the scale."""
         first = not hasattr(self, "components_")
         given = self._checked(X, reset=first)
         self._learn(Batch(self._start(given) if first else self._scaled(given).patches))
         return self._learned(given.dtype)
 
     def infer(self, X: Any) -> SparseCode:  # noqa: N803
-        """Codes of the components and noise variances of the pixels, both in units of ``X``."""
+        """Infer codes of the components and noise variances of the pixels, both in units of ``X``."""
         check_is_fitted(self)
         given = self._scaled(self._checked(X, reset=False))
         price = np.append(
@@ -95,13 +95,13 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return replace(found, codes=codes.astype(dtype), variance=(found.variance * scale**2).astype(dtype))
 
     def transform(self, X: Any) -> Codes:  # noqa: N803
-        """The codes of patches, (n, components); ``variance_`` then tells of their noise."""
+        """Compute the codes of patches, (n, components); ``variance_`` then holds their noise."""
         found = self.infer(X)
         self._last["variance"] = found.variance
         return found.codes
 
     def inverse_transform(self, X: Codes) -> Patches:  # noqa: N803
-        """The patches that codes stand for, without noise and without holes."""
+        """Reconstruct patches from codes, without noise and without holes."""
         check_is_fitted(self)
         return np.asarray(X) @ self.components_
 
@@ -115,7 +115,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     @property
     def dictionary_(self) -> Dictionary:
-        """The learned atoms, those used most first, without the flat one: for `denoise` and for files."""
+        """The learned atoms, most used first, without the flat one: for `denoise` and for files."""
         check_is_fitted(self)
         return Dictionary(self._state.ranked_atoms, self._shape())
 
@@ -129,7 +129,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return (side, side) if side * side == self.n_features_in_ else (1, self.n_features_in_)
 
     def _start(self, patches: Patches) -> Patches:
-        """Forget all, settle the scale and the first atoms; the patches as learning wants them."""
+        """Reset, fix the scale and the first atoms; return the patches as learning needs them."""
         if self.n_atoms < 1:
             raise InputError(f"n_atoms is {self.n_atoms}; give at least 1")
         if self.steps < 1:
@@ -139,7 +139,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._last: dict[str, Floats] = {}  # a box of its own, so that transforming leaves the estimator as it is
         self.spread_ = float(known.std()) if known.size else 0.0
         self._phases = schedule(Jeffreys(self.floor, initial=0.02), self.steps, self.sparsity)
-        self._phases[-1] = replace(self._phases[-1], steps=FOR_EVER)
+        self._phases[-1] = replace(self._phases[-1], steps=MAX_STEPS)
         scaled = self._scaled(patches).patches
         pool = PatchPool(scaled, seed=self._seed)
         atoms = start_from(pool, self.n_atoms, self._shape(), self._seed).atoms
@@ -147,7 +147,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return scaled
 
     def _scaled(self, patches: Patches) -> Normalised:
-        return normalise(patches, FLAT_NOISE * self.spread_)
+        return normalise(patches, FLAT_ATOM_NOISE * self.spread_)
 
     def _learn(self, batch: Batch) -> None:
         atoms = Dictionary(self._state.atoms, self._shape())
@@ -155,7 +155,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._state = next(steps).state
 
     def _learned(self, dtype: Any) -> Self:
-        """What scikit-learn's users look for."""
+        """Set the attributes that scikit-learn's users expect."""
         flat = np.full((1, self.n_features_in_), 1 / np.sqrt(self.n_features_in_))
         self.components_ = np.vstack([flat, self._state.atoms]).astype(dtype)
         self.n_steps_ = self._state.step

@@ -10,7 +10,7 @@ import pytest
 import oracle
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Jeffreys, Known, Stationary, energy, infer
-from sparsedepth.coding.admm import CHECK_EVERY, Block, EnergyAtRest, Factors, plan, solve
+from sparsedepth.coding.admm import CHECK_INTERVAL_ITERATIONS, Block, EnergyAtRest, Factors, plan, solve
 from sparsedepth.coding.infer import sparse_codes
 from sparsedepth.parallel import one_blas_thread
 
@@ -53,15 +53,15 @@ def test_returned_energy_is_the_lowest_seen(patches, atoms, noise_model):
 
 def _trajectory(block, rounds):
     """The codes at every look of an undisturbed run, and the iterations before it."""
-    for look in range(0, rounds + 1, CHECK_EVERY):
+    for look in range(0, rounds + 1, CHECK_INTERVAL_ITERATIONS):
         yield look, block.codes_of(np.arange(block.count))
         if block.starting:
-            block.advance(CHECK_EVERY)
+            block.advance(CHECK_INTERVAL_ITERATIONS)
             block.leave_start()
         else:
             if block.noise.inferred:
                 block.tighten()
-            block.advance(CHECK_EVERY)
+            block.advance(CHECK_INTERVAL_ITERATIONS)
 
 
 def test_energy_is_at_most_that_of_the_zero_code(patches, atoms, noise_model):

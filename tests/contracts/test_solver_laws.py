@@ -148,7 +148,7 @@ def slow_path(volume: np.ndarray, pair: StereoPair, dy: int, dx: int, jump: floa
             edges = (np.abs(pair.left[y, x] - pair.left[before]).max() > jump) + int(
                 np.abs(pair.right[y, there] - pair.right[before[0], past]).max() > jump
             )
-            relief = semi_global.RELIEF[edges]
+            relief = semi_global.PENALTY_FACTORS[edges]
             options = [previous[d], previous.min() + 4 * relief]
             options += [previous[e] + relief for e in (d - 1, d + 1) if 0 <= e < n_labels]
             paths[d, y, x] += min(options) - previous.min()

@@ -1,4 +1,4 @@
-"""The competitors: what one would otherwise do to a noisy or a holed depth map.
+"""Baselines: common methods for noisy and incomplete depth maps.
 
 Every one is a pure function from a float map to a float map. NaN is missing: it takes no part, and stays NaN, except
 in `biharmonic` and `linear`, which fill. Strengths and thresholds are in units of the map, so a map in millimetres
@@ -26,7 +26,7 @@ again."""
 
 @dataclass(frozen=True)
 class Competitor:
-    """A method with the one parameter that matters, and the parameters worth trying."""
+    """A method with its most important parameter, and the values worth trying."""
 
     restore: Callable[[DepthMap, float], DepthMap]
     grid: tuple[float, ...]
@@ -34,7 +34,7 @@ class Competitor:
     """Whether the grid is in standard deviations of the map; otherwise its numbers are the parameters."""
 
     def parameters(self, depth: DepthMap) -> list[float]:
-        """The grid in units of this map."""
+        """Scale the grid to the units of a map."""
         known = np.asarray(depth, np.float64)[~np.isnan(depth)]
         spread = float(known.std()) if self.in_units and known.size else 1.0
         return [value * (spread or 1.0) for value in self.grid]

@@ -1,4 +1,4 @@
-"""Competitors that fill what is missing and leave what is known alone."""
+"""Baselines that fill missing pixels and leave valid ones unchanged."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from scipy.ndimage import binary_dilation
 from skimage.restoration import inpaint_biharmonic
 from threadpoolctl import threadpool_limits
 
-from sparsedepth.baselines.maps import finished, map_of, nearest_filled
+from sparsedepth.baselines.maps import as_result, map_of, nearest_filled
 from sparsedepth.vocabulary import DepthMap, InputError
 
 
 def biharmonic(depth: ArrayLike) -> DepthMap:
-    """Fill what is missing with the surface of least bending (biharmonic equation), within the range of the known."""
+    """Fill missing pixels with the surface of least bending (biharmonic equation), within the range of the map."""
     values = map_of(depth)
     missing = _missing_among_known(values)
     if not missing.any():
         return values.copy()
-    return finished(values, inpaint_biharmonic(nearest_filled(values), missing), fills=True)
+    return as_result(values, inpaint_biharmonic(nearest_filled(values), missing), fills=True)
 
 
 def linear(depth: ArrayLike) -> DepthMap:
-    """Fill what is missing with flat triangles between known pixels (Delaunay), outside their hull with the nearest."""
+    """Fill missing pixels by linear interpolation (Delaunay); outside of the convex hull by the nearest pixel."""
     values = map_of(depth)
     missing = _missing_among_known(values)
     filled = nearest_filled(values)
@@ -40,11 +40,11 @@ def linear(depth: ArrayLike) -> DepthMap:
         with threadpool_limits(1, user_api="blas"):  # a system of two equations a triangle: threads only wait there
             inside = LinearNDInterpolator(beside, filled[tuple(beside.T)])(np.argwhere(missing))
         filled[missing] = np.where(np.isnan(inside), filled[missing], inside)
-    return finished(values, filled, fills=True)
+    return as_result(values, filled, fills=True)
 
 
 def _on_one_line(points: NDArray[np.int_]) -> bool:
-    """Whether integer points (n, 2) are collinear; two points always are."""
+    """Test whether integer points (n, 2) are collinear; two points always are."""
     away = points - points[0]
     far = away[np.abs(away).sum(axis=1).argmax()]
     return not (away[:, 0] * far[1] - away[:, 1] * far[0]).any()

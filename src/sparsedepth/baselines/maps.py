@@ -1,4 +1,4 @@
-"""At the door of every competitor: a float map comes in, and the same type with the same holes goes out."""
+"""Input and output of baselines: a float map comes in, and the same type with the same holes goes out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, as_flo
 
 
 def map_of(depth: ArrayLike) -> DepthMap:
-    """A map as float32 if it came so, otherwise float64: integers keep their values."""
+    """Convert a map to float32 if it is float32, otherwise to float64."""
     values = as_floats("the map", depth)
     if values.ndim != 2 or values.size == 0:
         raise InputError(
@@ -33,8 +33,8 @@ def require_at_least_zero(what: str, value: float) -> None:
         raise InputError(f"{what} is {value!r}; it must be zero or more")
 
 
-def finished(values: DepthMap, result: Floats, *, fills: bool = False) -> DepthMap:
-    """The result in the type that came; NaN where NaN came, or the known pixels untouched where holes are filled."""
+def as_result(values: DepthMap, result: Floats, *, fills: bool = False) -> DepthMap:
+    """Convert a result to the type of the input, with its holes, or with its valid pixels if holes are filled."""
     kept = np.where(np.isnan(values), result, values) if fills else np.where(np.isnan(values), np.nan, result)
     return kept.astype(values.dtype)
 

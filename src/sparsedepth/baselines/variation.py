@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from skimage.restoration import denoise_tv_chambolle
 
-from sparsedepth.baselines.maps import finished, map_of, nearest_filled, require_at_least_zero
+from sparsedepth.baselines.maps import as_result, map_of, nearest_filled, require_at_least_zero
 from sparsedepth.vocabulary import DepthMap, Floats
 
 
 def tv_l2(depth: ArrayLike, weight: float) -> DepthMap:
-    """Total variation with a squared data term (Rudin-Osher-Fatemi, Chambolle's algorithm).
+    """Smooth by total variation with a squared data term (Rudin-Osher-Fatemi, Chambolle's algorithm).
 
     Minimises sum |gradient| + sum of squared changes / (2 weight): weight is in units of the map, 0 changes nothing.
     Holes take the value of the nearest known pixel meanwhile.
@@ -26,7 +26,7 @@ def tv_l2(depth: ArrayLike, weight: float) -> DepthMap:
 
 
 def tv_l1(depth: ArrayLike, weight: float, iterations: int = 300) -> DepthMap:
-    """Total variation with an absolute data term, by Chambolle and Pock's primal-dual steps.
+    """Smooth by total variation with an absolute data term, by Chambolle and Pock's primal-dual steps.
 
     Minimises sum |gradient| + weight * sum |change| over the known pixels. Both sums are in units of the map, so
     ``weight`` needs none: discs of less than about 2 / weight pixels in radius vanish, whatever their height. A weight
@@ -37,15 +37,15 @@ def tv_l1(depth: ArrayLike, weight: float, iterations: int = 300) -> DepthMap:
 
 
 def _on_filled(depth: ArrayLike, smooth: Callable[[Floats], Floats]) -> DepthMap:
-    """Apply a filter that knows no NaN, on holes filled by their nearest known pixels; they are NaN again after."""
+    """Apply a filter that cannot handle NaN: fill holes by the nearest pixels first, and restore them after."""
     values = map_of(depth)
     if np.isnan(values).all():
         return values.copy()
-    return finished(values, smooth(nearest_filled(values)))
+    return as_result(values, smooth(nearest_filled(values)))
 
 
 def _total_variation_l1(f: Floats, weight: Floats, iterations: int) -> Floats:
-    """Chambolle-Pock: dual ascent on the gradient, then shrinkage of the change towards 0 at each pixel."""
+    """Iterate Chambolle-Pock: dual ascent on the gradient, then shrinkage of the change at each pixel."""
     spread = float(f.std())
     if spread == 0:
         return f

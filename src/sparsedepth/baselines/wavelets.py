@@ -1,4 +1,4 @@
-"""The translation-invariant 7-9 wavelet frame of a patch, as a dictionary that nobody had to learn."""
+"""The translation-invariant 7-9 wavelet frame of a patch, as a dictionary that needs no learning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparsedepth.vocabulary import Floats, InputError, Vector
 
 
 def wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4") -> Floats:
-    """The synthesis atoms of the translation-invariant 7-9 wavelet transform on a patch: unit norm, one a row.
+    """Compute the synthesis atoms of the translation-invariant 7-9 wavelet transform: unit norm, one a row.
 
     At each level an atom of each of three orientations is centred at every pixel, and a scaling function of the last
     level. Atoms are cut at the patch's border, as a frame on the whole map would be by looking at a patch of it; to
@@ -29,7 +29,7 @@ def wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4") -> Flo
 
 
 def _levels(wavelet: str, side: int) -> tuple[list[Vector], list[Vector]]:
-    """Scaling functions and wavelets of each level that fits into a side, odd in length and symmetric."""
+    """Compute scaling functions and wavelets of each level that fits into a side, odd in length and symmetric."""
     filters = pywt.Wavelet(wavelet)  # pyright: ignore[reportAttributeAccessIssue]
     low, high = (np.trim_zeros(np.asarray(taps)) for taps in (filters.rec_lo, filters.rec_hi))
     lows, highs = [], []
@@ -56,7 +56,7 @@ def _energy_inside(function: Vector, side: int) -> float:
 
 
 def _centred(function: Vector, side: int) -> Floats:
-    """The function centred at each of ``side`` places and cut at both ends, one a row."""
+    """Centre the function at each of ``side`` positions, cut at both ends, one a row."""
     padded = np.pad(function, side)
     middle = len(padded) // 2
     return np.stack([padded[middle - place : middle - place + side] for place in range(side)])

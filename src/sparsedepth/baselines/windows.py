@@ -1,4 +1,4 @@
-"""Competitors that look at the neighbours of each pixel: medians, non-local means, the bilateral filter."""
+"""Baselines that use the neighbours of each pixel: medians, non-local means, the bilateral filter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter
 
-from sparsedepth.baselines.maps import finished, map_of, radius_of, require_at_least_zero
+from sparsedepth.baselines.maps import as_result, map_of, radius_of, require_at_least_zero
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 STRIP_VALUES = 1 << 22
@@ -17,7 +17,7 @@ STRIP_VALUES = 1 << 22
 
 
 def median(depth: ArrayLike, size: int = 3) -> DepthMap:
-    """The median of the known pixels in a size x size window; windows are cut at the border.
+    """Compute the median of the valid pixels in a size x size window; windows are cut at the border.
 
     >>> median([[1.0, 1.0, 1.0], [1.0, 9.0, np.nan], [1.0, 1.0, 1.0]])
     array([[ 1.,  1.,  1.],
@@ -25,11 +25,11 @@ def median(depth: ArrayLike, size: int = 3) -> DepthMap:
            [ 1.,  1.,  1.]])
     """
     values = map_of(depth)
-    return finished(values, _by_strips(_middle, values, radius_of("size", size)))
+    return as_result(values, _by_strips(_middle, values, radius_of("size", size)))
 
 
 def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> DepthMap:
-    """The window's median, but only at pixels that differ from their surroundings by more than the threshold.
+    """Replace pixels that differ from their neighbours by more than the threshold by the window's median.
 
     A pixel differs by the mean of its smaller half of absolute differences to its neighbours (rank-ordered absolute
     differences, ROAD), in units of the map: an edge has like neighbours on its own side and is left alone. With
@@ -39,11 +39,11 @@ def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> Depth
     require_at_least_zero("the threshold", threshold)
     radius = radius_of("size", size)
     suspect = _by_strips(_nearer_half, values, radius) > threshold
-    return finished(values, np.where(suspect, _by_strips(_middle, values, radius), values))
+    return as_result(values, np.where(suspect, _by_strips(_middle, values, radius), values))
 
 
 def nl_means(depth: ArrayLike, strength: float, patch: int = 3, distance: int = 3) -> DepthMap:
-    """Non-local means (Buades): each pixel is the mean of pixels whose surroundings look alike.
+    """Smooth by non-local means (Buades): each pixel is the mean of pixels with similar neighbourhoods.
 
     Surroundings that differ by ``strength``, root mean square in units of the map, count exp(-1); a pixel's own count
     as the most alike among the others. ``patch`` is the side of the surroundings and ``distance`` how far they are
@@ -56,7 +56,7 @@ def nl_means(depth: ArrayLike, strength: float, patch: int = 3, distance: int = 
 
 
 def nl_means_median(depth: ArrayLike, strength: float, patch: int = 3, distance: int = 3) -> DepthMap:
-    """Non-local means with a median: each pixel is the weighted median of those whose surroundings look alike.
+    """Smooth by non-local medians: each pixel is the weighted median of pixels with similar neighbourhoods.
 
     The weights are those of `nl_means`; impulses among the look-alikes then leave no trace.
     """
@@ -64,7 +64,7 @@ def nl_means_median(depth: ArrayLike, strength: float, patch: int = 3, distance:
 
 
 def bilateral(depth: ArrayLike, strength: float, distance: float = 2.0) -> DepthMap:
-    """The bilateral filter: a mean over near pixels of like value.
+    """Smooth by the bilateral filter: a mean over near pixels of similar value.
 
     Gaussian weights with deviation ``strength`` in value, in units of the map, and ``distance`` in space, in pixels.
     """
@@ -82,13 +82,13 @@ def bilateral(depth: ArrayLike, strength: float, distance: float = 2.0) -> Depth
         weight = near * np.exp(-(np.where(np.isnan(change), np.inf, change / strength) ** 2) / 2)
         total += weight * np.where(np.isnan(change), 0, change)
         weights += weight
-    return finished(values, values + total / np.where(weights > 0, weights, 1))
+    return as_result(values, values + total / np.where(weights > 0, weights, 1))
 
 
 def _non_local(
     depth: ArrayLike, strength: float, patch: int, distance: int, average: Callable[[Floats, Floats], Floats]
 ) -> DepthMap:
-    """A weighted average of each pixel's look-alikes, some rows at a time."""
+    """Average the pixels with similar neighbourhoods by weight, some rows at a time."""
     values = map_of(depth)
     require_at_least_zero("the strength", strength)
     radius = radius_of("patch", patch)
@@ -98,11 +98,11 @@ def _non_local(
     def strip(padded: Floats, margin: int) -> Floats:
         return average(*_look_alikes(padded, margin, strength, radius, distance))
 
-    return finished(values, _by_strips(strip, values, distance + radius, (2 * distance + 1) ** 2))
+    return as_result(values, _by_strips(strip, values, distance + radius, (2 * distance + 1) ** 2))
 
 
 def _look_alikes(padded: Floats, margin: int, strength: float, radius: int, distance: int) -> tuple[Floats, Floats]:
-    """Values and weights (height, width, n) of the search window's pixels; NaN has no value and no weight."""
+    """Compute values and weights (height, width, n) of the search window's pixels; NaN has value and weight 0."""
     known = ~np.isnan(padded)
     values = np.where(known, padded, 0)
     inner, side = (slice(margin, -margin),) * 2, 2 * radius + 1
@@ -124,13 +124,13 @@ def _look_alikes(padded: Floats, margin: int, strength: float, radius: int, dist
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> Floats:
-    """Along the last axis; 0 where nothing has any weight."""
+    """Average along the last axis; 0 where there is no weight."""
     total = weights.sum(axis=-1)
     return (weights * values).sum(axis=-1) / np.where(total > 0, total, 1)
 
 
 def _weighted_median(values: Floats, weights: Floats) -> Floats:
-    """Along the last axis: the value at which half the weight is reached, the mean of two if it is met exactly."""
+    """Find the value along the last axis at which half the weight is reached, the mean of two at a tie."""
     order = np.argsort(values, axis=-1)
     ranked = np.take_along_axis(values, order, axis=-1)
     below = np.take_along_axis(weights, order, axis=-1).cumsum(axis=-1)
@@ -147,7 +147,7 @@ def _between(low: Floats, high: Floats) -> Floats:
 
 
 def _middle(padded: Floats, radius: int) -> Floats:
-    """The median of the known values in each window, NaN where there is none."""
+    """Compute the median of the valid values in each window, NaN where there is none."""
     ranked = np.sort(np.stack([window for _, window in _shifted(padded, radius)]), axis=0)
     count = (~np.isnan(ranked)).sum(axis=0)
     low, high = (np.take_along_axis(ranked, i[None], axis=0)[0] for i in (np.maximum(count - 1, 0) // 2, count // 2))
@@ -155,7 +155,7 @@ def _middle(padded: Floats, radius: int) -> Floats:
 
 
 def _nearer_half(padded: Floats, radius: int) -> Floats:
-    """The mean of the smaller half of absolute differences to the known neighbours; 0 where there is none."""
+    """Average the smaller half of absolute differences to the valid neighbours; 0 where there is none."""
     windows = dict(_shifted(padded, radius))
     centre = windows.pop((0, 0))
     if not windows:
@@ -169,7 +169,7 @@ def _nearer_half(padded: Floats, radius: int) -> Floats:
 
 
 def _shifted(padded: Floats, radius: int, margin: int | None = None) -> Iterator[tuple[tuple[int, int], Floats]]:
-    """The map as each neighbour within a radius sees it, without the margin that it was padded with."""
+    """Shift the map to each neighbour within a radius, without the padding."""
     margin = radius if margin is None else margin
     height, width = (side - 2 * margin for side in padded.shape)
     for dy in range(-radius, radius + 1):
@@ -180,7 +180,7 @@ def _shifted(padded: Floats, radius: int, margin: int | None = None) -> Iterator
 def _by_strips(
     work: Callable[[Floats, int], Floats], values: DepthMap, margin: int, n_neighbours: int | None = None
 ) -> Floats:
-    """Do some rows of a map at a time: ``work`` gets them with a margin around, NaN outside the map."""
+    """Process some rows of a map at a time: ``work`` gets them with a margin around, NaN outside the map."""
     padded = np.pad(values.astype(np.float64), margin, constant_values=np.nan)
     n_neighbours = (2 * margin + 1) ** 2 if n_neighbours is None else n_neighbours
     rows = max(1, STRIP_VALUES // (n_neighbours * values.shape[1]))

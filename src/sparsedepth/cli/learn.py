@@ -25,8 +25,8 @@ from sparsedepth.cli.options import (
 )
 from sparsedepth.cli.terminal import print_facts, progress_bar, say
 from sparsedepth.cli.training import Holes, Noise, Settings, Training
-from sparsedepth.cluster import Examiner, connect
-from sparsedepth.coding.accumulate import examine
+from sparsedepth.cluster import ClusterAccumulator, connect
+from sparsedepth.coding.accumulate import accumulate
 from sparsedepth.coding.learn import LearningState, LearningStep, learn
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import InputError
@@ -109,7 +109,7 @@ def _learn(
         held_out=training.held_out_batch(),
         resume=state,
         threads=threads,
-        examiner=examine if cluster is None else Examiner(connect(cluster, sparsedepth.__version__)),
+        accumulator=accumulate if cluster is None else ClusterAccumulator(connect(cluster, sparsedepth.__version__)),
     )
     steps = training.settings.steps
     return _follow(run, state, steps, lambda state: state.save(checkpoint, identity), checkpoint_every)

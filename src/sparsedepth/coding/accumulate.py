@@ -1,8 +1,8 @@
-"""What a batch of patches tells of the atoms that code it: sums over patches, in one order wherever they are taken.
+"""Sums over a batch of patches that an update of the atoms needs, equal to the bit wherever they are computed.
 
 A batch is cut into shards of a fixed size. The sums of two neighbouring shards are added, then those of two
-neighbouring pairs, and so on: a tree whose shape depends on the batch alone. Whoever holds some shards adds up whatever
-whole branches they make, and the rest is added elsewhere, in the same order and so to the same bits.
+neighbouring pairs, and so on: a tree whose shape depends on the batch alone. A worker that holds some shards adds up
+all whole branches that they make. Merging the rest later follows the same tree, and so gives the same bits.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Batch
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
-SHARD = 128
-"""Patches in a shard."""
+SHARD_PATCHES = 128
+"""Patches in a shard: the leaves of the tree of sums."""
 
 Branch = tuple[int, int]
 """Level and number: branch (l, n) holds the shards from n * 2**l to (n + 1) * 2**l."""
@@ -29,7 +29,7 @@ Branch = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """All that a move of the atoms needs to know of some patches; those of more patches are their sum."""
+    """What an update of the atoms needs to know of some patches; the statistics of more patches are the sum."""
 
     count: int
     products: Floats
@@ -68,11 +68,11 @@ class Statistics:
         )
 
 
-Branches = Mapping[Branch, Statistics]
+PartialSums = Mapping[Branch, Statistics]
 
 
-class Examine(Protocol):
-    """Codes a batch and says what it tells; ``rounds=None`` = until the energy is at rest."""
+class Accumulate(Protocol):
+    """A function that codes a batch and accumulates its statistics; ``rounds=None`` codes until convergence."""
 
     def __call__(
         self,
@@ -83,10 +83,10 @@ class Examine(Protocol):
         *,
         rounds: int | None,
         threads: int | None,
-    ) -> Branches: ...
+    ) -> PartialSums: ...
 
 
-def examine(
+def accumulate(
     batch: Batch,
     atoms: Floats,
     noise: NoiseModel,
@@ -95,24 +95,28 @@ def examine(
     rounds: int | None,
     threads: int | None,
     first: int = 0,
-) -> Branches:
-    """Code a batch, or the shards of one from number ``first`` on; the noise model is that without a sensor."""
+) -> PartialSums:
+    """Code a batch and accumulate its statistics.
+
+    The patches may be the shards of a larger batch from number ``first`` on. ``noise`` is the model without the
+    sensor's variance, which comes with the batch.
+    """
     noise = noise if batch.variance is None else noise.plus(batch.variance)
     effort = {} if rounds is None else {"tolerance": 0.0, "max_rounds": rounds}
     code = infer(batch.patches, atoms, noise, sparsity, threads=threads, **effort)
 
-    def told(start: int) -> Statistics:
-        rows = slice(start, start + SHARD)
-        mine = SparseCode(*(values[rows] for values in vars(code).values()))
-        return Statistics.of(batch.patches[rows], atoms, mine, noise.take(rows))
+    def partial(start: int) -> Statistics:
+        rows = slice(start, start + SHARD_PATCHES)
+        shard_code = SparseCode(*(values[rows] for values in vars(code).values()))
+        return Statistics.of(batch.patches[rows], atoms, shard_code, noise.take(rows))
 
-    shards = map_in_threads(told, range(0, len(batch.patches), SHARD), 1)
-    return joined({(0, first + number): each for number, each in enumerate(shards)})
+    shards = map_in_threads(partial, range(0, len(batch.patches), SHARD_PATCHES), 1)
+    return merge({(0, first + number): each for number, each in enumerate(shards)})
 
 
-def joined(branches: Branches) -> Branches:
-    """The same sums in as few branches as they make."""
-    left, whole = dict(branches), {}
+def merge(sums: PartialSums) -> PartialSums:
+    """Add partial sums of neighbouring branches until as few as possible are left."""
+    left, whole = dict(sums), {}
     while left:
         level, number = min(left)
         even, odd = (level, number & ~1), (level, number | 1)
@@ -123,9 +127,9 @@ def joined(branches: Branches) -> Branches:
     return whole
 
 
-def total(branches: Branches) -> Statistics:
-    """The sum over a whole batch."""
-    left = joined(branches)
+def total(sums: PartialSums) -> Statistics:
+    """Add the partial sums of a whole batch."""
+    left = merge(sums)
     first, *others = sorted(left, key=lambda branch: branch[1] << branch[0])
     found = left[first]
     for branch in others:
@@ -134,11 +138,16 @@ def total(branches: Branches) -> Statistics:
 
 
 def dictionary_gradient(patches: Patches, dictionary: Dictionary | Floats, codes: Codes, variance: Floats) -> Floats:
-    """Eq. 7: the gradient of the mean energy with respect to the atoms (atoms, pixels), codes and variances fixed."""
+    """Compute the gradient of the mean energy with respect to the atoms (Eq. 7), for fixed codes and variances.
+
+    Returns
+    -------
+    ndarray of float, shape (atoms, pixels)
+    """
     atoms = dictionary.atoms if isinstance(dictionary, Dictionary) else np.asarray(dictionary)
     return -(codes.T @ _pull(patches, atoms, codes, variance)) / len(patches)
 
 
 def _pull(patches: Patches, atoms: Floats, codes: Codes, variance: Floats) -> Floats:
-    """The residual of each patch over its variance; 0 where nothing was measured."""
+    """Divide the residual of each pixel by its variance; 0 where a pixel is missing."""
     return np.where(np.isfinite(variance) & ~np.isnan(patches), (patches - codes @ atoms) / variance, 0)

@@ -1,4 +1,4 @@
-"""The batched solver for codes and variances together: ADMM in which every step is a matrix product over many patches.
+"""A batched solver for codes and variances together: ADMM whose steps are matrix products over many patches.
 
 Eq. 6 is split as v = f - Phi a (the residual) and z = a (the codes), with penalties m1 and m2. The step for `a` is a
 ridge regression whose matrix depends on the dictionary and on rho = m2 / m1 only, *not* on the variances, so one
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-from sparsedepth.coding.matmul import Layout, layout, multiplied
+from sparsedepth.coding.matmul import Layout, layout, row_stable_matmul
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
@@ -39,12 +39,12 @@ RESIDUAL_PENALTY = {True: 0.3, False: 0.15}
 RATIO_ANCHOR, RATIO_BASE = 0.3, 4.0
 """rho is rounded to ANCHOR * BASE**k; the anchor is what the paper's settings ask for."""
 RATIO_EXPONENTS = (-10, 10)
-TIGHTEN = 1.1
+PENALTY_GROWTH = 1.1
 """With inferred variances both penalties grow by this at each look: the energy is not convex, and some patches never
 come to rest under constant ones."""
-CHECK_EVERY = 8
+CHECK_INTERVAL_ITERATIONS = 8
 """Iterations between two looks at the energy; the start from the initial variances lasts as long."""
-PIXEL_LANES, ATOM_LANES = 32, 16
+PIXEL_MULTIPLE, ATOM_MULTIPLE = 32, 16
 """Pixels and atoms are padded to multiples of these, which a BLAS likes."""
 
 
@@ -57,10 +57,10 @@ def padded(length: int, lanes: int) -> int:
 
 
 class Factors:
-    """A dictionary, padded, and the factor of the ridge step for each penalty ratio."""
+    """A padded dictionary, and the factor of the ridge step for each penalty ratio."""
 
     def __init__(self, atoms: Floats, price: Floats | None = None, rows: Layout | None = None) -> None:
-        """``price`` is what a unit of each atom's code costs, in sparsities; None = 1, 0 = free.
+        """Pad the atoms; ``price`` weighs the sparsity of each atom's code, 1 by default, 0 = free.
 
         ``rows`` is how patches lie in memory; None: as this machine needs it.
         """
@@ -69,16 +69,16 @@ class Factors:
         self.price: Floats | None = None
         self.free = np.empty(0, np.intp)
         if price is not None:
-            self.price = np.ones(padded(self.n_atoms, ATOM_LANES), atoms.dtype)
+            self.price = np.ones(padded(self.n_atoms, ATOM_MULTIPLE), atoms.dtype)
             self.price[: self.n_atoms] = price
             self.free = np.flatnonzero(self.price == 0)
         self.all_or_nothing = self.price is None or bool(np.isin(self.price, (0, 1)).all())
-        self.atoms = np.zeros((padded(self.n_atoms, ATOM_LANES), padded(self.n_pixels, PIXEL_LANES)), atoms.dtype)
+        self.atoms = np.zeros((padded(self.n_atoms, ATOM_MULTIPLE), padded(self.n_pixels, PIXEL_MULTIPLE)), atoms.dtype)
         self.atoms[: self.n_atoms, : self.n_pixels] = atoms
         self._by_exponent: dict[float, Floats] = {}
 
     def of(self, exponent: float) -> Floats:
-        """The relaxation times [inv(G + rho I) Phi | rho inv(G + rho I)], to multiply from the right."""
+        """Compute the relaxation times [inv(G + rho I) Phi | rho inv(G + rho I)], to multiply from the right."""
         if exponent not in self._by_exponent:
             wide, ratio = self.atoms.astype(np.float64), ratio_of(exponent)
             inverse = _inverse(wide.T @ wide + ratio * np.eye(wide.shape[1]))
@@ -89,18 +89,18 @@ class Factors:
         return self._by_exponent[exponent]
 
     def spent(self, codes: Codes) -> Vector:
-        """The absolute values of (padded) codes, summed at their prices."""
+        """Sum the absolute values of (padded) codes, weighted by their prices."""
         absolute = np.abs(codes)
         return (absolute if self.price is None else absolute * self.price).sum(axis=1, dtype=np.float64)
 
     def reconstruct(self, codes: Codes) -> Patches:
         whole = np.zeros((len(codes), len(self.atoms)), codes.dtype)
         whole[:, : self.n_atoms] = codes
-        return multiplied(whole, self.atoms, self.layout)[:, : self.n_pixels]
+        return row_stable_matmul(whole, self.atoms, self.layout)[:, : self.n_pixels]
 
 
 def _inverse(positive: Floats) -> Floats:
-    """The inverse of a positive definite matrix, by its Cholesky factor: a third of the work of a general inverse."""
+    """Invert a positive definite matrix by its Cholesky factor, at a third of the cost of a general inverse."""
     potrf, potri = get_lapack_funcs(("potrf", "potri"), (positive,))
     upper = potri(potrf(positive)[0])[0]
     return np.triu(upper) + np.triu(upper, 1).T
@@ -108,7 +108,7 @@ def _inverse(positive: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Penalties:
-    """For each patch: the exponent of its ratio rho, its unit of measure h and its residual penalty m1."""
+    """The penalties of each patch: the exponent of its ratio rho, its unit h and its residual penalty m1."""
 
     exponent: Vector
     unit: Vector
@@ -116,7 +116,7 @@ class Penalties:
 
     @classmethod
     def choose(cls, rms: Vector, variance: Vector, sparsity: float, inferred: bool) -> Penalties:
-        """From the patch's contrast and a typical small variance of its pixels, as the module's text derives."""
+        """Choose penalties from each patch's contrast and a typical small variance of its pixels, as derived above."""
         residual = RESIDUAL_PENALTY[inferred] / variance * np.sqrt(np.minimum(1, np.sqrt(variance) / rms))
         ideal = CODE_PENALTY * sparsity / (residual * rms)
         exponent = np.clip(np.rint(np.log(ideal / RATIO_ANCHOR) / np.log(RATIO_BASE)), *RATIO_EXPONENTS)
@@ -138,7 +138,7 @@ class Job:
 
     @property
     def exponents(self) -> tuple[float, float]:
-        """Of the ratio at the start, if there is one, and of the ratio of the rest."""
+        """The exponents of the ratio at the start, if there is one, and of the ratio of the rest."""
         rest = float(self.rest.exponent[0])
         return (float(self.start.exponent[0]) if self.starting else rest), rest
 
@@ -163,7 +163,7 @@ def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> li
 
 
 def _measure(patches: Patches, noise: NoiseModel) -> Floats:
-    """(3, n): the contrast of each patch, its typical small floor and its typical small initial variance.
+    """Measure the contrast, the typical small floor and the typical small initial variance of each patch (3, n).
 
     A typical small variance is the lower quartile over the known pixels: the reliable pixels set the penalties, and a
     few absurdly good ones do not spoil them. The contrast is the rms; where variances are inferred, of values clipped
@@ -191,7 +191,7 @@ def _measure(patches: Patches, noise: NoiseModel) -> Floats:
 
 
 class Block:
-    """The patches of one job on their way to their codes."""
+    """The patches of one job during the iterations."""
 
     def __init__(self, patches: Patches, noise: NoiseModel, sparsity: float, factors: Factors, job: Job) -> None:
         dtype = factors.atoms.dtype
@@ -228,7 +228,7 @@ class Block:
 
     @property
     def real(self) -> slice:
-        """The rows that are patches."""
+        """The rows that are patches, not padding."""
         return self._layout.place(self.count)
 
     def leave_start(self) -> None:
@@ -242,7 +242,7 @@ class Block:
 
     def tighten(self) -> None:
         """Raise both penalties; in the unit that goes with them the scaled multipliers stay as they are."""
-        more = self.codes.dtype.type(TIGHTEN)
+        more = self.codes.dtype.type(PENALTY_GROWTH)
         for values in (self.target, self.codes, self.residual, self._floor_load):
             values *= more
         self._per_floor /= more * more
@@ -263,7 +263,7 @@ class Block:
             self._update_residual(carried, shift, scratch=gap)
 
     def _update_codes(self, moved: Floats) -> None:
-        """Soft thresholding, in the unit in which the threshold is 1: what is clipped away is the multiplier."""
+        """Threshold the codes softly, in the unit in which the threshold is 1; what is clipped is the multiplier."""
         one = self.codes.dtype.type(1)
         relaxed = self.code_dual
         relaxed *= one - self.codes.dtype.type(RELAXATION)
@@ -301,7 +301,7 @@ class Block:
         return load
 
     def energy(self) -> Vector:
-        """Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""
+        """Compute Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""
         misfit = self._misfit()
         misfit *= (self._unit / self._next_unit).astype(misfit.dtype)
         np.square(misfit, out=misfit)
@@ -315,7 +315,7 @@ class Block:
         return self.target - fitted
 
     def relative_gap(self) -> Vector:
-        """The duality gap of the weighted lasso over its objective, for fixed variances.
+        """Compute the duality gap of the weighted lasso over its objective, for fixed variances.
 
         In the block's units the objective is sum r^2 / (2 load) + rho |z|_1, and u1, shrunk until |Phi' u1| <= rho, is
         a feasible dual point: much nearer the optimum than the residual is.
@@ -333,16 +333,16 @@ class Block:
         return ((objective - bound) / np.maximum(objective, np.finfo(np.float64).tiny))[self.real]
 
     def codes_of(self, rows: NDArray[np.intp]) -> Codes:
-        """The codes of some rows, in units of the patches."""
+        """Return the codes of some rows, in units of the patches."""
         rows = rows + self._layout.idle
         return (self.codes[rows] * self._unit[rows])[:, : self.factors.n_atoms].astype(self.codes.dtype)
 
     def keep(self, rows: NDArray[np.intp]) -> None:
-        """Go on with these patches only."""
+        """Continue with these patches only."""
         self.count = len(rows)
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
-                setattr(self, name, self._layout.chosen(values, rows))
+                setattr(self, name, self._layout.select(values, rows))
 
 
 class Solution(NamedTuple):
@@ -352,7 +352,7 @@ class Solution(NamedTuple):
 
 
 class EnergyAtRest:
-    """Done when, at two looks in a row, the energy is within this share of the lowest before.
+    """A stopping rule: the energy is, twice in a row, within this fraction of the lowest before.
 
     The share is of the energy's excess over the noise floor. One quiet look is often a coincidence on a bumpy way.
     """
@@ -370,7 +370,7 @@ class EnergyAtRest:
 
 
 class GapBelow:
-    """Done when the relative duality gap (fixed variances) is below the tolerance."""
+    """A stopping rule: the relative duality gap (fixed variances) is below the tolerance."""
 
     never = False
 
@@ -382,7 +382,7 @@ class GapBelow:
 
 
 def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> Solution:
-    """Iterate each patch until it is at rest; its codes are the best that were seen, the zero code among them."""
+    """Iterate each patch until it converges; its codes are the best that occurred, the zero code among them."""
     n = block.count
     codes = np.zeros((n, block.factors.n_atoms), block.codes.dtype)
     rounds, converged = np.zeros(n, np.int32), np.zeros(n, bool)
@@ -390,14 +390,14 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
     active = np.arange(n)
     done_rounds = 0
     if block.starting:
-        block.advance(CHECK_EVERY)
-        done_rounds += CHECK_EVERY
+        block.advance(CHECK_INTERVAL_ITERATIONS)
+        done_rounds += CHECK_INTERVAL_ITERATIONS
         block.leave_start()
     while len(active):
         if block.noise.inferred:
             block.tighten()
-        block.advance(CHECK_EVERY)
-        done_rounds += CHECK_EVERY
+        block.advance(CHECK_INTERVAL_ITERATIONS)
+        done_rounds += CHECK_INTERVAL_ITERATIONS
         if at_rest.never and done_rounds < max_rounds:
             continue
         now = block.energy()

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from sparsedepth.coding.infer import infer, sparse_codes
-from sparsedepth.coding.matmul import multiplied
+from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import map_in_threads
@@ -275,7 +275,7 @@ def _sum_band(
     else:
         codes, inferred = _codes(unit.patches, valid_fraction, noise, coder), None
     codes, counts = refit_least_squares(unit.patches, codes, coder) if coder.refit else (codes, 1)
-    value = multiplied(codes, atoms) * scale + unit.centre[:, None]
+    value = row_stable_matmul(codes, atoms) * scale + unit.centre[:, None]
     weight = (valid_fraction / counts)[:, None] * coder.weights
     terms = [weight, weight * value, weight * value**2]
     if inferred is not None:

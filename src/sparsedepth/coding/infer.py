@@ -1,4 +1,4 @@
-"""Codes and variances of many patches, and their energy (Eq. 6)."""
+"""Inference of codes and variances of many patches, and their energy (Eq. 6)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import cores, run_in_threads
 from sparsedepth.vocabulary import LARGEST, Codes, Floats, InputError, Patches, Vector, as_array, as_floats
 
-LARGEST_SHORT = 1e15
+MAX_FLOAT32_VALUE = 1e15
 """What float32 patches may hold: squares over a variance stay finite."""
-SMALL_BLOCK = 512
+BLOCK_PATCHES = 512
 """Patches of 8x8 coded at once: with more, their codes leave the cache; with fewer, the calls count."""
 
 
 @dataclass(frozen=True)
 class SparseCode:
-    """What inference found: a row for each patch."""
+    """The result of inference: one row for each patch."""
 
     codes: Codes
     """(n, atoms); the patch is about ``codes @ atoms``."""
@@ -47,7 +47,7 @@ def energy(
     sparsity: float | Vector = 1.0,
     noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
 ) -> Vector:
-    """Eq. 6 of each patch: sum of log variance + squared residual / (2 variance), plus ``sparsity |codes|``.
+    """Compute Eq. 6 for each patch: sum of log variance + squared residual / (2 variance), plus ``sparsity |codes|``.
 
     Pixels that are NaN or whose variance is infinite take no part. float64, whatever comes in. The sparsity may have
     one value for each atom; a noise model with another prior puts its own cost in place of the logarithms.
@@ -81,7 +81,7 @@ def infer(
     threads: int | None = None,
     block: int = 1024,
 ) -> SparseCode:
-    """The codes and variances that minimise Eq. 6 for each patch (n, pixels); NaN pixels take no part.
+    """Find the codes and variances that minimise Eq. 6 for each patch (n, pixels); NaN pixels are missing.
 
     A patch is done when its energy has come to rest: twice in a row, eight iterations changed it by less than
     ``tolerance`` of what exceeds the noise floor.
@@ -122,9 +122,9 @@ def sparse_codes(
     tolerance: float,
     max_rounds: int,
 ) -> Codes:
-    """The codes of `infer`, by one thread, for whoever does not ask for variances and energies."""
+    """Find the codes of `infer` in one thread, without variances and energies."""
     patches, atoms = _at_the_door(patches, dictionary, noise, sparsity, tolerance)
-    block, _ = _sizes(len(patches), SMALL_BLOCK, 1, max_rounds)
+    block, _ = _sizes(len(patches), BLOCK_PATCHES, 1, max_rounds)
     largest, price = _prices(sparsity, len(atoms))
     at_rest = EnergyAtRest(tolerance)
     return _solve(patches, noise, largest, _factors(atoms, price), at_rest, max_rounds, block, 1).codes
@@ -168,7 +168,7 @@ def _solve(
     block: int,
     threads: int,
 ) -> Solution:
-    """Solve all patches, a block at a time; those with nothing to code keep zero codes and no rounds."""
+    """Solve all patches block by block; those with nothing to code keep zero codes and no rounds."""
     n = len(patches)
     whole = Solution(np.zeros((n, factors.n_atoms), patches.dtype), np.zeros(n, np.int32), np.ones(n, bool))
 
@@ -177,7 +177,7 @@ def _solve(
         for values, found in zip(whole, solve(mine, at_rest, max_rounds), strict=True):
             values[job.rows] = found
 
-    jobs = plan(patches, noise, sparsity, min(block, factors.layout.most))
+    jobs = plan(patches, noise, sparsity, min(block, factors.layout.max_rows))
     run_in_threads(factors.of, sorted({exponent for job in jobs for exponent in job.exponents}), threads)
     run_in_threads(code, jobs, threads)
     return whole
@@ -189,14 +189,14 @@ def _factors(atoms: Floats, price: Vector | None) -> Factors:
 
 @lru_cache(maxsize=2)
 def _made_factors(atoms: bytes, shape: tuple[int, int], dtype: str, price: tuple[float, ...] | None) -> Factors:
-    """What maps and frames have in common; with patches of 16x16, making it anew is a sixth of a quick restoration."""
+    """Make the factors of a dictionary, or reuse them: with 16x16 patches they take a sixth of a fast restoration."""
     return Factors(np.frombuffer(atoms, dtype).reshape(shape), None if price is None else np.array(price))
 
 
 def _at_the_door(
     patches: Patches, dictionary: Dictionary | Floats, noise: NoiseModel, sparsity: float | Vector, tolerance: float
 ) -> tuple[Patches, Floats]:
-    """Patches and atoms in one float type, or an error that says what to do."""
+    """Convert patches and atoms to one float type, or raise an error that says what to do."""
     patches, atoms = _real(patches), _atoms_of(dictionary)
     if patches.ndim != 2:
         raise InputError(f"patches have shape {patches.shape}; give them as rows, (n, pixels)")
@@ -223,7 +223,7 @@ def _at_the_door(
         noise.require(patches.shape)
     patches = np.ascontiguousarray(patches, np.float32 if patches.dtype == np.float32 else np.float64)
     highest, lowest = (float(f.reduce(patches, axis=None, initial=0)) for f in (np.fmax, np.fmin))
-    largest = LARGEST_SHORT if patches.dtype == np.float32 else LARGEST
+    largest = MAX_FLOAT32_VALUE if patches.dtype == np.float32 else LARGEST
     if max(highest, -lowest) > largest:
         raise InputError(f"patches hold infinite or absurd values (beyond {largest:g}); mark unknown pixels with NaN")
     if not (noise.take(slice(0, 1)).floor_variance(patches[:1]) > 0).all():
@@ -232,14 +232,14 @@ def _at_the_door(
 
 
 def _prices(sparsity: float | Vector, n_atoms: int) -> tuple[float, Vector | None]:
-    """The largest sparsity, and that of each atom in its units if they differ."""
+    """Find the largest sparsity and, if they differ, that of each atom relative to it."""
     if isinstance(sparsity, Real):
         return float(sparsity), None
     return float(np.max(sparsity)), np.asarray(sparsity, np.float64) / np.max(sparsity)
 
 
 def _real(values: Any) -> Floats:
-    """An array of real numbers; masked entries become NaN."""
+    """Convert to an array of real numbers; masked entries become NaN."""
     array = as_array("what came", values)
     return as_floats("what came", array) if np.ma.isMaskedArray(array) else array
 
@@ -254,7 +254,7 @@ def _atoms_of(dictionary: Dictionary | Floats) -> Floats:
 
 
 def _sizes(n: int, block: int, threads: int | None, max_rounds: int) -> tuple[int, int]:
-    """Patches a block and threads: small work is cut finer, so that every thread has some."""
+    """Choose the patches of a block and the threads; small work is cut finer, to occupy every thread."""
     threads = cores() if threads is None else threads
     for name, count in {"threads": threads, "block": block, "max_rounds": max_rounds}.items():
         if count < 1:

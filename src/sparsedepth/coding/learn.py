@@ -1,4 +1,4 @@
-"""Learning a dictionary: code a batch, move the atoms (Eq. 7), repeat; an iterator of steps that can resume.
+"""Dictionary learning: code a batch, update the atoms (Eq. 7), repeat; an iterator of steps that can resume.
 
 What a move needs to know of a batch adds up over its patches (`coding.statistics`), so a batch may be coded in one
 place or in many: the sums are taken in one order, and the dictionary is the same to the last bit.
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.atomic_files import write_atomically
-from sparsedepth.coding.accumulate import Examine, Statistics, examine, total
+from sparsedepth.coding.accumulate import Accumulate, Statistics, accumulate, total
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import one_blas_thread
@@ -29,19 +29,19 @@ from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
 Batches = Callable[[int], Batch]
 """From a step's number to its patches."""
 
-LEVELS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+ANNEALING_VARIANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 """The noise variances of annealing, for patches of unit variance."""
-CHECKPOINT = "sparsedepth learning checkpoint"
-USAGE_MEMORY = 0.98
-LEAST_USAGE = 0.02
+CHECKPOINT_KIND = "sparsedepth learning checkpoint"
+USAGE_DECAY = 0.98
+MIN_USAGE_FRACTION = 0.02
 """An atom is replaced when its mean absolute coefficient falls below this share of the median atom's."""
-TWINS = 0.98
+MAX_COHERENCE = 0.98
 """... or when it is this coherent with another atom."""
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """The paper's rule: a step against the gradient of Eq. 7, averaged over the batch.
+    """The paper's update rule: a step against the gradient of Eq. 7, averaged over the batch.
 
     The step is ``rate / (1 + step / decay)`` over the largest curvature of the energy with respect to the atoms, so one
     rate suits all patch sizes, noise levels and units. Beyond 2 the energy of *fixed* codes would rise; codes that
@@ -63,7 +63,7 @@ class Gradient:
 
 
 def _largest_eigenvalue(matrix: Floats, iterations: int = 16) -> float:
-    """Of a matrix that is not negative, by the power method: a few per cent below, near enough for a step size."""
+    """Estimate the largest eigenvalue of a non-negative matrix by the power method, a few per cent too low."""
     vector = np.ones(len(matrix), matrix.dtype)
     value = 0.0
     for _ in range(iterations):
@@ -77,7 +77,7 @@ def _largest_eigenvalue(matrix: Floats, iterations: int = 16) -> float:
 
 @dataclass(frozen=True)
 class BlockCoordinate:
-    """Minimise a quadratic that lies above the energy, one atom after the other; faster while noise is large.
+    """An update rule that minimises a quadratic upper bound of the energy, atom by atom; faster while noise is large.
 
     With weights w = smallest variance / variance <= 1, the weighted misfit of a patch is at most the plain misfit to
     the target T = w * residual + reconstruction, so codes'codes and codes'T, averaged over past batches
@@ -110,7 +110,7 @@ class BlockCoordinate:
 
 
 def _coordinate_pass(atoms: Floats, curvature: Floats, pull: Floats, block: int = 64) -> Floats:
-    """One Gauss-Seidel pass over the atoms, each put back on the unit sphere; in blocks, so that products are large."""
+    """Make one Gauss-Seidel pass over the atoms, each projected to the unit sphere, in blocks for large products."""
     for first in range(0, len(atoms), block):
         some = slice(first, min(first + block, len(atoms)))
         descent = pull[some] - curvature[some] @ atoms
@@ -129,7 +129,7 @@ Update = Gradient | BlockCoordinate
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of learning under one noise model and one update rule."""
+    """A part of the schedule with one noise model and one update rule."""
 
     steps: int
     noise: NoiseModel = field(default_factory=Jeffreys)
@@ -138,7 +138,7 @@ class Phase:
 
 
 def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase]:
-    """Anneal: plain sparse coding with a variance that falls from that of the patches to the floor, then the model.
+    """Plan the annealing: plain sparse coding with a falling variance, then the noise model itself.
 
     With a small variance almost any atoms fit a patch and nothing pulls them to better ones; with inferred variances,
     edges that cannot be represented yet are thrown out as noise. A large constant variance has neither fault: it asks
@@ -146,7 +146,7 @@ def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase
     the coordinate update, fine ones the gradient; each takes a tenth of the steps.
     """
     floor = float(noise.floor_variance(np.zeros((1, 1))).min())
-    levels = [v for v in LEVELS if v > 1.5 * floor]
+    levels = [v for v in ANNEALING_VARIANCES if v > 1.5 * floor]
     updates = [BlockCoordinate() if v > 0.2 else Gradient() for v in levels]
     annealing = [Phase(steps // 10, Stationary(v), u, sparsity) for v, u in zip(levels, updates, strict=True)]
     annealing = [phase for phase in annealing if phase.steps]
@@ -155,7 +155,7 @@ def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase
 
 @dataclass(frozen=True, eq=False)
 class LearningState:
-    """All that a run needs to go on: where it is, the atoms, how much each is used, and the update rule's memory."""
+    """All that a run needs to continue: its position, the atoms, their usage, and the memory of the update rule."""
 
     step: int
     atoms: Floats
@@ -166,20 +166,20 @@ class LearningState:
 
     @property
     def ranked_atoms(self) -> Floats:
-        """The atoms, those used most first."""
+        """The atoms, most used first."""
         return self.atoms[np.argsort(-self.usage, kind="stable")]
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
         """Write a checkpoint, whole or not at all; ``about`` must be equal on resuming."""
         arrays = {"atoms": self.atoms, "usage": self.usage, "history": self.history}
         arrays |= {f"memory.{k}": v for k, v in self.memory.items()}
-        header = {"kind": CHECKPOINT, "step": str(self.step), "about": json.dumps(about, sort_keys=True)}
+        header = {"kind": CHECKPOINT_KIND, "step": str(self.step), "about": json.dumps(about, sort_keys=True)}
         header["sha256"] = _digest(arrays, header["step"])
         write_atomically(path, encode_tensors(arrays, header))
 
     @classmethod
     def load(cls, path: str | Path, about: dict[str, Any]) -> LearningState:
-        arrays, header = read_tensors(path, CHECKPOINT)
+        arrays, header = read_tensors(path, CHECKPOINT_KIND)
         if header.get("about") != json.dumps(about, sort_keys=True):
             raise InputError(f"{path} belongs to a run with other data or settings; repeat its command, or start anew")
         if header.get("sha256") != _digest(arrays, header.get("step", "")):
@@ -189,7 +189,7 @@ class LearningState:
 
 
 def _digest(arrays: dict[str, Any], step: str) -> str:
-    """A checksum of all that a checkpoint holds."""
+    """Compute a checksum of all that a checkpoint holds."""
     digest = hashlib.sha256(step.encode())
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
@@ -199,7 +199,7 @@ def _digest(arrays: dict[str, Any], step: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LearningStep:
-    """What one step did."""
+    """The result of one step."""
 
     state: LearningState
     patch_shape: tuple[int, int]
@@ -212,12 +212,12 @@ class LearningStep:
 
     @property
     def step(self) -> int:
-        """Steps done so far."""
+        """The number of steps done so far."""
         return self.state.step
 
     @property
     def dictionary(self) -> Dictionary:
-        """The atoms, those used most first."""
+        """The atoms, most used first."""
         return Dictionary(self.state.ranked_atoms, self.patch_shape)
 
 
@@ -235,7 +235,7 @@ def learn(
     seed: int = 0,
     rounds: int = 48,
     threads: int | None = None,
-    examiner: Examine = examine,
+    accumulator: Accumulate = accumulate,
 ) -> Iterator[LearningStep]:
     """Learn a dictionary from normalised patches; yields after each step, so the caller shows progress or stops.
 
@@ -245,8 +245,8 @@ def learn(
 
     The same arguments give the same dictionary, whatever the number of threads, and a run resumed from any step's
     state ends as if it had never stopped. Coding a batch ends after ``rounds`` iterations: near enough, as the atoms
-    move anyway (with half as many, atoms are learned that suit unfinished codes). ``examiner`` codes the batches:
-    this process, or `sparsedepth.cluster.Examiner`.
+    move anyway (with half as many, atoms are learned that suit unfinished codes). ``accumulator`` codes the batches:
+    this process, or `sparsedepth.cluster.ClusterAccumulator`.
     """
     batches = patches if callable(patches) else PatchPool(patches, seed=seed)
     if not isinstance(start, Dictionary):
@@ -263,20 +263,20 @@ def learn(
         if within == 0:
             state = replace(state, memory=phase.update.start(state.atoms))
         batch = batches(state.step)
-        found = total(examiner(batch, state.atoms, phase.noise, phase.sparsity, rounds=rounds, threads=threads))
+        found = total(accumulator(batch, state.atoms, phase.noise, phase.sparsity, rounds=rounds, threads=threads))
         with one_blas_thread:
             state, replaced = _moved(state, phase, batch, found, within)
         reported = None
         if held is not None and (state.step % report_every == 0 or state.step == last):
             final = phases[-1]
-            seen = total(examiner(held, state.atoms, final.noise, final.sparsity, rounds=None, threads=threads))
+            seen = total(accumulator(held, state.atoms, final.noise, final.sparsity, rounds=None, threads=threads))
             reported = seen.energy / seen.count
             state = replace(state, history=np.append(state.history, [[state.step, reported]], axis=0))
         yield LearningStep(state, start.patch_shape, found.energy / found.count, reported, replaced)
 
 
 def _from_step(phases: Sequence[Phase], step: int) -> Iterator[tuple[Phase, int]]:
-    """Each coming step's phase, and its number within the phase."""
+    """Yield the phase of each coming step, and the number of the step within the phase."""
     for phase in phases:
         yield from ((phase, within) for within in range(min(step, phase.steps), phase.steps))
         step = max(step - phase.steps, 0)
@@ -285,11 +285,11 @@ def _from_step(phases: Sequence[Phase], step: int) -> Iterator[tuple[Phase, int]
 def _moved(
     state: LearningState, phase: Phase, batch: Batch, found: Statistics, within: int
 ) -> tuple[LearningState, int]:
-    """The state after one move of the atoms, and how many started afresh."""
+    """Update the atoms once; return the new state and the number of atoms that were replaced."""
     memory = {name: value.copy() for name, value in state.memory.items()}
     atoms = phase.update.move(state.atoms, memory, found, within)
     atoms = (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(state.atoms.dtype)
-    usage = USAGE_MEMORY * state.usage + (1 - USAGE_MEMORY) * found.usage / found.count
+    usage = USAGE_DECAY * state.usage + (1 - USAGE_DECAY) * found.usage / found.count
     fresh = _worst_represented(batch.patches, found.excess)
     idle = _idle(atoms, usage)[: len(fresh)]
     atoms[idle] = fresh[: len(idle)] / np.linalg.norm(fresh[: len(idle)], axis=1, keepdims=True)
@@ -302,24 +302,24 @@ def _moved(
 
 
 def _worst_represented(patches: Patches, excess: Vector) -> Patches:
-    """The patches of a batch, those with the most energy beyond their noise floor first; patches with holes last."""
+    """Rank the patches of a batch by their energy beyond the noise floor, highest first; patches with holes last."""
     whole = np.isfinite(patches).all(axis=1)
     patches = np.nan_to_num(patches[np.lexsort((-excess, ~whole))])
     return patches[np.abs(patches).max(axis=1) > 0]
 
 
 def _idle(atoms: Floats, usage: Floats) -> NDArray[np.intp]:
-    """The atoms that are hardly used, and the less used one of each pair of twins."""
+    """Find atoms that are hardly used, and the less used one of each pair of nearly equal atoms."""
     coherence = np.abs(atoms @ atoms.T)
     busier = (usage[None, :] > usage[:, None]) | (
         (usage[None, :] == usage[:, None]) & np.tri(len(usage), k=-1, dtype=bool)
     )
-    twin = ((coherence > TWINS) & busier).any(axis=1)
-    return np.flatnonzero(twin | (usage < LEAST_USAGE * np.median(usage)))
+    twin = ((coherence > MAX_COHERENCE) & busier).any(axis=1)
+    return np.flatnonzero(twin | (usage < MIN_USAGE_FRACTION * np.median(usage)))
 
 
 def start_from(batches: Batches, n_atoms: int, patch_shape: tuple[int, int] | None = None, seed: int = 0) -> Dictionary:
-    """Patches of the data themselves, with a little noise, as the first atoms: far better than random ones."""
+    """Start with patches of the data, with a little noise, as atoms: far better than random ones."""
     if n_atoms < 1:
         raise InputError(f"{n_atoms} atoms were asked for; a dictionary has at least one")
     apart = 1 << 40  # steps that learning never reaches: the start is not learned from again

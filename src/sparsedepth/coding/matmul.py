@@ -1,9 +1,9 @@
-"""Products of rows with a matrix in which no row depends on the others, to the last bit.
+"""Matrix products in which no row of the result depends on the other rows, to the last bit.
 
 A BLAS computes the rows that fill no whole tile of its registers by other code than the rest, which rounds otherwise:
 so rows are padded to whole tiles. Some (OpenBLAS for processors with AVX2 and no AVX-512) also round the first and the
 last numbers of a column in memory otherwise, in half of the columns: there rows lie across, so that these numbers are
-those of a few idle rows, and no more are multiplied together than it takes at once. A trial tells which is needed.
+those of a few idle rows, and no more are multiplied together than it takes at once. A trial decides which is needed.
 """
 
 from __future__ import annotations
@@ -19,80 +19,92 @@ from numpy.typing import NDArray
 from sparsedepth.parallel import one_blas_thread
 from sparsedepth.vocabulary import Floats
 
-LANES = 32
-"""Rows are padded to multiples of this."""
-TRIED = (64, 320), (320, 64), (33, 48)
-"""Shapes of matrices with which a layout is tried: about those of dictionaries, and of a network."""
+ROW_MULTIPLE = 32
+"""Rows are padded to multiples of this: the largest register tile of common BLAS libraries."""
+TRIAL_SHAPES = (64, 320), (320, 64), (33, 48)
+"""Shapes of the matrices of the trial: about those of dictionaries, and of a network."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How rows lie in memory."""
+    """A memory layout of rows, with padding."""
 
     order: Literal["C", "F"]
     idle: int = 0
-    """Rows at each end that nobody looks at."""
-    most: int = 2**16
-    """Rows that are multiplied together, without the idle ones."""
+    """Rows of padding at each end."""
+    max_rows: int = 2**16
+    """Rows that are row_stable_matmul together, without padding."""
 
     def length(self, n: int) -> int:
-        """Rows in memory for so many that are looked at."""
-        return -(-(n + 2 * self.idle) // LANES) * LANES
+        """Count the rows in memory, padding included, for n rows."""
+        return -(-(n + 2 * self.idle) // ROW_MULTIPLE) * ROW_MULTIPLE
 
     def place(self, n: int) -> slice:
-        """Where these lie."""
+        """Locate n rows within the padding."""
         return slice(self.idle, self.idle + n)
 
     def full(self, rows: int, columns: int, fill: float, dtype: Any) -> Floats:
-        """An array of so many rows in memory."""
+        """Create an array of this layout; ``rows`` counts the padding."""
         return np.full((rows, columns), fill, dtype, order=self.order)
 
     def column(self, values: NDArray[Any]) -> NDArray[Any]:
-        """One number for each row, ones for the others."""
+        """Arrange one number for each row as a column, with ones as padding."""
         whole = np.ones((self.length(len(values)), 1), values.dtype)
         whole[self.place(len(values)), 0] = values
         return whole
 
-    def chosen(self, values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
-        """Some of the rows that are looked at, again in this layout; repeats are idle, and fill the last lanes."""
+    def select(self, values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Select some rows into a new array of this layout, padded with repeats."""
         behind = self.length(len(rows)) - self.idle - len(rows)
         rows = self.idle + np.concatenate([np.resize(rows, self.idle), rows, np.resize(rows, behind)])
         return np.asarray(values[rows], order=self.order)
 
     def times(self, rows: Floats, matrix: Floats) -> Floats:
-        """The product of an array in this layout with a matrix, in this layout."""
+        """Multiply an array of this layout with a matrix; the product has this layout."""
         return np.matmul(rows, matrix, out=self.full(len(rows), matrix.shape[1], 0, rows.dtype))
 
 
-PLAIN, ACROSS = Layout("C"), Layout("F", idle=8, most=304)
+PLAIN, ACROSS = Layout("C"), Layout("F", idle=8, max_rows=304)
 
 
 @cache
 def layout() -> Layout:
-    """The first that does here what it is for; the plain one if none does."""
+    """Choose the first layout that is row-stable with this BLAS; the plain one if none is."""
     with one_blas_thread:
-        return next((each for each in (PLAIN, ACROSS) if is_fair(each)), PLAIN)
+        return next((each for each in (PLAIN, ACROSS) if is_row_stable(each)), PLAIN)
 
 
-def is_fair(layout: Layout) -> bool:
-    """Whether equal rows come out equal, few or many, wherever they lie."""
+def is_row_stable(layout: Layout) -> bool:
+    """Try whether equal rows give equal results, few or many, at any place."""
     rng = np.random.default_rng(0)
-    for (height, width), dtype in pairs(TRIED, (np.float32, np.float64)):
+    for (height, width), dtype in pairs(TRIAL_SHAPES, (np.float32, np.float64)):
         matrix, row = (rng.standard_normal(shape).astype(dtype) for shape in ((height, width), height))
-        few, many = (_multiplied(np.tile(row, (n, 1)), matrix, layout) for n in (1, 300))
+        few, many = (_matmul(np.tile(row, (n, 1)), matrix, layout) for n in (1, 300))
         if not (many == few).all():
             return False
     return True
 
 
-def multiplied(rows: Floats, matrix: Floats, used: Layout | None = None) -> Floats:
-    """``rows @ matrix``, each row as if it were alone, in the layout of this machine unless another one is given."""
+def row_stable_matmul(rows: Floats, matrix: Floats, used: Layout | None = None) -> Floats:
+    """Compute ``rows @ matrix`` so that each row of the result depends on its own row only, to the last bit.
+
+    Parameters
+    ----------
+    rows : ndarray of float, shape (n, k)
+    matrix : ndarray of float, shape (k, m)
+    used : Layout, optional
+        How rows lie in memory; that of this machine by default.
+
+    Returns
+    -------
+    ndarray of float, shape (n, m)
+    """
     used = used or layout()
-    begins = range(0, max(len(rows), 1), used.most)
-    return np.concatenate([_multiplied(rows[begin : begin + used.most], matrix, used) for begin in begins])
+    begins = range(0, max(len(rows), 1), used.max_rows)
+    return np.concatenate([_matmul(rows[begin : begin + used.max_rows], matrix, used) for begin in begins])
 
 
-def _multiplied(rows: Floats, matrix: Floats, used: Layout) -> Floats:
+def _matmul(rows: Floats, matrix: Floats, used: Layout) -> Floats:
     place = used.place(len(rows))
     whole = used.full(used.length(len(rows)), len(matrix), 0, np.result_type(rows, matrix))
     whole[place] = rows

@@ -1,4 +1,4 @@
-"""What the model may believe about the noise of each pixel: Jeffreys (ns-SC), Stationary (SC), Known (a sensor's word).
+"""Noise models of pixels: Jeffreys (ns-SC), Stationary (SC), Exponential, and Known (given by a sensor).
 
 A noise model is a **floor**, the smallest variance it allows at a pixel, and a dimensionless answer to one question:
 when the squared residual is q floors, by what factor does the best variance exceed the floor? That factor is
@@ -18,37 +18,37 @@ from sparsedepth.vocabulary import Floats, InputError, Patches, Vector, as_array
 
 
 class NoiseModel(ABC):
-    """What inference asks of a noise model; this one keeps every variance at its floor. NaN in patches is missing."""
+    """A noise model as inference needs it; this one keeps every variance at its floor. NaN in patches is missing."""
 
     inferred: bool = False
     """Whether a variance may exceed its floor."""
 
     @abstractmethod
     def floor_variance(self, patches: Patches) -> Floats:
-        """The smallest variance of each pixel, inf where it is missing."""
+        """Compute the smallest variance of each pixel, inf where it is missing."""
 
     @abstractmethod
     def plus(self, variance: Floats) -> NoiseModel:
-        """The same model where a sensor reports this much variance of its own at each pixel."""
+        """Add a variance that a sensor reports at each pixel."""
 
     def initial_variance(self, patches: Patches) -> Floats:
-        """The variance from which the alternation starts, inf where a pixel is missing."""
+        """Compute the variance from which the alternation starts, inf where a pixel is missing."""
         return self.floor_variance(patches)
 
     def growth(self, q: Floats) -> Floats:
-        """The best variance over the floor, for a squared residual over the floor."""
+        """Compute the best variance over the floor, for a squared residual over the floor."""
         return np.ones_like(q)
 
     def price(self, q: Floats) -> Floats:
-        """The energy of a pixel at its best variance, beyond log(floor)."""
+        """Compute the energy of a pixel at its best variance, beyond log(floor)."""
         return q / 2
 
     def take(self, rows: Any) -> Self:
-        """The same model for some of the patches."""
+        """Restrict the model to some of the patches."""
         return self
 
     def best_variance(self, residual: Patches) -> Floats:
-        """The variance that minimises Eq. 6 for these residuals: inf where NaN, saturating at the largest float."""
+        """Compute the variance that minimises Eq. 6 for these residuals: inf where NaN, at most the largest float."""
         residual = np.asarray(residual)
         floor = self.floor_variance(residual).astype(np.float64)
         known = np.isfinite(floor)
@@ -58,7 +58,7 @@ class NoiseModel(ABC):
         return np.where(known, variance, np.inf).astype(residual.dtype)
 
     def cost(self, variance: Floats) -> Vector:
-        """The prior's term, the first of Eq. 6: the sum of log variances over the pixels that take part (finite)."""
+        """Compute the prior's term of Eq. 6: the sum of log variances over all pixels with a finite variance."""
         finite = np.isfinite(variance)
         return np.log(np.where(finite, variance, 1.0), dtype=np.float64).sum(axis=-1)
 
@@ -139,7 +139,7 @@ class Exponential(NoiseModel):
         return np.where(root <= 1, q / 2, root - q.dtype.type(0.5))
 
     def cost(self, variance: Floats) -> Vector:
-        """The prior's term: the sum of variance / (2 floor) over the pixels that take part."""
+        """Compute the prior's term: the sum of variance / (2 floor) over all pixels with a finite variance."""
         finite = np.isfinite(variance)
         floor = np.where(finite, self.floor, np.inf)
         return (np.where(finite, variance, 0) / (2 * floor)).sum(axis=-1, dtype=np.float64)
@@ -204,7 +204,7 @@ class Known(NoiseModel):
 
 
 def _jeffreys_growth(q: Floats) -> Floats:
-    """Half the squared residual, never less than the floor: the closed form below Eq. 6."""
+    """Compute half the squared residual, at least the floor: the closed form below Eq. 6."""
     half = q * q.dtype.type(0.5)
     return np.maximum(half, 1, out=half)
 

@@ -1,4 +1,4 @@
-"""Sources of depth maps, one file each. Real data lies in the folder that SPARSEDEPTH_DATA names."""
+"""Sources of depth maps, one file each. Real data is read from the folder that SPARSEDEPTH_DATA names."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from sparsedepth.vocabulary import InputError
 
 
 def data_folder() -> Path:
-    """The folder with the real data sets."""
+    """Find the folder with the real data sets."""
     name = os.environ.get("SPARSEDEPTH_DATA")
     if not name or not Path(name).is_dir():
         raise InputError(
@@ -17,7 +17,7 @@ def data_folder() -> Path:
 
 
 def data_set(*names: str) -> Path:
-    """The folder of one data set, or an error that says where it was looked for."""
+    """Find the folder of one data set; an error says where it should be."""
     folder = data_folder().joinpath(*names)
     if not folder.is_dir():
         raise InputError(f"there is no folder {'/'.join(names)} in {data_folder()}; put the data set there")

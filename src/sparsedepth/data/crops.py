@@ -13,14 +13,14 @@ from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of a map, and where it was."""
+    """A part of a map, and its position."""
 
     top: int
     left: int
     depth: DepthMap
 
     def of(self, picture: NDArray[Any]) -> NDArray[Any]:
-        """The same part of something else of the map's size."""
+        """Cut the same part from an array of the map's size."""
         height, width = self.depth.shape
         return picture[self.top : self.top + height, self.left : self.left + width].copy()
 
@@ -58,7 +58,7 @@ def crops(
 
 
 def _fit(depth: DepthMap, size: int, most_missing: float, least_spread: float) -> np.ndarray:
-    """Whether the crop that begins at each place is known and varied enough."""
+    """Test whether the crop that begins at each pixel is complete and varied enough."""
     known = np.isfinite(depth)
     if not known.any():
         return np.zeros((depth.shape[0] - size + 1, depth.shape[1] - size + 1), bool)
@@ -74,6 +74,6 @@ def _fit(depth: DepthMap, size: int, most_missing: float, least_spread: float) -
 
 
 def _window_sums(values: Floats, size: int) -> Floats:
-    """The sum over every size x size window."""
+    """Add the values of every size x size window."""
     total = np.pad(values.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
     return total[size:, size:] - total[:-size, size:] - total[size:, :-size] + total[:-size, :-size]

@@ -13,7 +13,7 @@ from sparsedepth.data import data_folder, data_set, require_choice
 from sparsedepth.files import read_map, read_photo
 from sparsedepth.vocabulary import DepthMap, InputError, StereoPair
 
-SCALE = 3.0
+VALUES_PER_PX = 3.0
 """Of the 2005 and 2006 maps at a third of their size: px = value / 3."""
 
 BENCHMARK_SCENES = {
@@ -35,7 +35,7 @@ BENCHMARK_VIEWS = {
 
 @dataclass(frozen=True, eq=False)
 class StereoScene:
-    """Two views, the true disparities of the left one, and the parts of it on which errors are counted."""
+    """Two views, the true disparities of the left one, and masks of the evaluated pixels."""
 
     pair: StereoPair
     disparity: DepthMap
@@ -49,7 +49,7 @@ class StereoScene:
 
 @dataclass(frozen=True)
 class BenchmarkScene:
-    """A true map and the parts of it on which the stereo benchmark counts errors."""
+    """A true map and the masks of the stereo benchmark."""
 
     disparity: DepthMap
     """Pixels; NaN = unknown."""
@@ -62,7 +62,7 @@ class BenchmarkScene:
 
 
 def disparity_files(year: int) -> list[Path]:
-    """The files of both views of every scene, in order."""
+    """List the files of both views of every scene, in order."""
     files = sorted((data_folder() / f"middlebury{year}").glob("*/disp[15].png"))
     if not files:
         raise InputError(f"there are no Middlebury {year} scenes in {data_folder()}")
@@ -70,12 +70,12 @@ def disparity_files(year: int) -> list[Path]:
 
 
 def disparities(year: int) -> list[DepthMap]:
-    """Disparities in pixels, NaN = unknown."""
-    return [read_map(file, scale=SCALE) for file in disparity_files(year)]
+    """Read disparities in pixels, NaN = unknown."""
+    return [read_map(file, scale=VALUES_PER_PX) for file in disparity_files(year)]
 
 
 def benchmark_scene(name: str) -> BenchmarkScene:
-    """Teddy, Cones, Venus or Tsukuba, with the masks of the benchmark."""
+    """Read Teddy, Cones, Venus or Tsukuba, with the masks of the benchmark."""
     require_choice("benchmark scene", name, tuple(BENCHMARK_SCENES))
     file, scale = BENCHMARK_SCENES[name]
     path = data_set(*file.split("/")[:-1]) / file.split("/")[-1]
@@ -84,7 +84,7 @@ def benchmark_scene(name: str) -> BenchmarkScene:
 
 
 def benchmark_pair(name: str) -> StereoScene:
-    """The views and the truth of Teddy, Cones, Venus or Tsukuba, with the masks of the benchmark."""
+    """Read the views and the truth of Teddy, Cones, Venus or Tsukuba, with the masks of the benchmark."""
     scene = benchmark_scene(name)
     left, right, max_disparity = BENCHMARK_VIEWS[name]
     folder = data_set(*BENCHMARK_SCENES[name][0].split("/")[:-1])
@@ -93,19 +93,19 @@ def benchmark_pair(name: str) -> StereoScene:
 
 
 def scene_names(year: int) -> list[str]:
-    """The scenes of 2005 or 2006."""
+    """List the scenes of 2005 or 2006."""
     return sorted({file.parent.name for file in disparity_files(year)})
 
 
 def stereo_pair(year: int, name: str) -> StereoScene:
-    """The views and the truth of a scene of 2005 or 2006, at a third of its size: to choose settings on.
+    """Read the views and the truth of a scene of 2005 or 2006, at a third of its size: to choose settings on.
 
     The range ends 2 px above the largest true disparity. Occluded is what the other view's true map contradicts by more
     than 1 px; discontinuous is within 4 px of a true jump of more than 2 px.
     """
     require_choice(f"scene of {year}", name, tuple(scene_names(year)))
     folder = data_set(f"middlebury{year}", name)
-    truth, other = (read_map(folder / file, scale=SCALE) for file in ("disp1.png", "disp5.png"))
+    truth, other = (read_map(folder / file, scale=VALUES_PER_PX) for file in ("disp1.png", "disp5.png"))
     left, right = (read_photo(folder / file) for file in ("view1.png", "view5.png"))
     pair = StereoPair.from_images(left, right, int(np.ceil(np.nanmax(truth))) + 2)
     known = np.isfinite(truth)
@@ -114,14 +114,14 @@ def stereo_pair(year: int, name: str) -> StereoScene:
 
 
 def _seen(truth: DepthMap, other: DepthMap) -> NDArray[np.bool_]:
-    """Where the right view's true map agrees with the left one's."""
+    """Find where the right view's true map agrees with the left one's."""
     place = np.rint(np.arange(truth.shape[1]) - np.nan_to_num(truth)).astype(np.intp)
     back = np.take_along_axis(other, np.maximum(place, 0), axis=1)
     return (place >= 0) & (np.abs(back - truth) <= 1)
 
 
 def _near_jumps(truth: DepthMap, jump: float = 2.0, reach: int = 4) -> NDArray[np.bool_]:
-    """The surroundings of neighbours whose true disparities differ by more than a jump."""
+    """Find pixels near to neighbours whose true disparities differ by more than a jump."""
     jumps = np.zeros(truth.shape, bool)
     for axis in (0, 1):
         steps = np.abs(np.diff(truth, axis=axis)) > jump
@@ -130,5 +130,5 @@ def _near_jumps(truth: DepthMap, jump: float = 2.0, reach: int = 4) -> NDArray[n
 
 
 def full_size_art() -> DepthMap:
-    """Art of 2005 at full size, 1110 x 1390, in pixels of that size; NaN = unknown."""
+    """Read Art of 2005 at full size, 1110 x 1390, in pixels of that size; NaN = unknown."""
     return read_map(data_set("middlebury_full", "Art") / "disp1.png")

@@ -9,12 +9,12 @@ from sparsedepth.vocabulary import DepthMap, StereoPair
 
 
 def motorcycle_disparity() -> DepthMap:
-    """500 x 741 disparities in pixels, sub-pixel accurate, NaN = unknown (about 7 %)."""
+    """Read the 500 x 741 disparities in pixels, sub-pixel accurate, NaN = unknown (about 7 %)."""
     disparity = stereo_motorcycle()[2].astype(np.float32)
     return np.where(np.isfinite(disparity), disparity, np.nan)
 
 
 def motorcycle_pair() -> StereoPair:
-    """The two views, in colour, with a range that holds every true disparity."""
+    """Read the two views, in colour, with a range that holds every true disparity."""
     left, right, _ = stereo_motorcycle()
     return StereoPair.from_images(left, right, int(np.ceil(np.nanmax(motorcycle_disparity()))) + 2)

@@ -10,21 +10,21 @@ from sparsedepth.vocabulary import DepthMap
 
 PANORAMAS = ("street_trees_os2", "street_os0", "corner_os1_a", "trees_os1_sparse")
 SCANS = (*PANORAMAS, "walkway")
-MILLIMETRES = 1000.0
-NEAREST = {"walkway": 0.3}
+VALUES_PER_METRE = 1000.0
+MIN_RANGE_M = {"walkway": 0.3}
 """Metres within which a scanner saw only the robot that carried it."""
 
 
 def scan(name: str) -> DepthMap:
-    """Ranges in metres, the sky at the top; NaN = no echo."""
+    """Read ranges in metres, the sky at the top; NaN = no echo."""
     require_choice("laser scan", name, SCANS)
     folder = data_set("laser", name)
-    ranges = read_map(folder / ("range_mm.npz" if name in PANORAMAS else "range_mm.png"), scale=MILLIMETRES)
-    return np.where(ranges < NEAREST.get(name, 0), np.nan, ranges)
+    ranges = read_map(folder / ("range_mm.npz" if name in PANORAMAS else "range_mm.png"), scale=VALUES_PER_METRE)
+    return np.where(ranges < MIN_RANGE_M.get(name, 0), np.nan, ranges)
 
 
 def log_scan(name: str) -> DepthMap:
-    """Natural logarithms of the ranges in metres; NaN = no echo.
+    """Read natural logarithms of the ranges in metres; NaN = no echo.
 
     Relative steps count alike near and far, as the statistics of scenes ask; a few far returns no longer set the scale.
     """

@@ -1,4 +1,4 @@
-"""Laser scans of streets that never were: ground, walls, trunks, poles, and crowns whose leaves let some beams through.
+"""Simulated laser scans of streets: ground, walls, trunks, poles, and crowns that let some beams through.
 
 They stand in for outdoor laser scans where something has to be chosen: the real ones are for tests only.
 """
@@ -12,26 +12,26 @@ from scipy.special import ndtr
 
 from sparsedepth.vocabulary import DepthMap, Floats
 
-EYE = 1.8
+SCANNER_HEIGHT_M = 1.8
 """Metres of the scanner above the ground."""
-FARTHEST = 70.0
-KNOWN = 0.6
+MAX_RANGE_M = 70.0
+MIN_VALID_FRACTION = 0.6
 """Scenes with more sky than this leaves are not used."""
 
 
 def simulated_scans(n: int, size: int = 100) -> list[DepthMap]:
-    """The first scenes that are not mostly sky: logarithms of ranges, divided by their deviation; NaN = sky or lost."""
+    """Simulate scenes that are not mostly sky: log ranges of unit standard deviation; NaN = sky or lost."""
     found, seed = [], 0
     while len(found) < n:
         scan = np.log(simulated_ranges(np.random.default_rng([77, seed]), size))
         seed += 1
-        if np.isfinite(scan).mean() > KNOWN:
+        if np.isfinite(scan).mean() > MIN_VALID_FRACTION:
             found.append((scan / np.nanstd(scan)).astype(np.float32))
     return found
 
 
 def simulated_ranges(rng: np.random.Generator, size: int) -> Floats:
-    """Metres along beams over 35 degrees both ways, with a centimetre of noise and one in a hundred lost."""
+    """Simulate ranges in metres over 35 degrees both ways, with a centimetre of noise and 1 % lost."""
     up = np.deg2rad(np.linspace(16, -19, size))[:, None]
     across = np.deg2rad(np.linspace(-17.5, 17.5, size))[None]
     beams = np.stack([np.cos(up) * np.cos(across), np.cos(up) * np.sin(across), np.sin(up) * np.ones_like(across)], -1)
@@ -51,22 +51,22 @@ def simulated_ranges(rng: np.random.Generator, size: int) -> Floats:
 
 
 def _ground(beams: Floats, rng: np.random.Generator) -> Floats:
-    level = -EYE / beams[..., 2]
+    level = -SCANNER_HEIGHT_M / beams[..., 2]
     rough = level * (1 + 0.003 * gaussian_filter(rng.standard_normal(level.shape), 2))
-    return np.where((beams[..., 2] < 0) & (level < FARTHEST), rough, np.inf)
+    return np.where((beams[..., 2] < 0) & (level < MAX_RANGE_M), rough, np.inf)
 
 
 def _wall(beams: Floats, rng: np.random.Generator) -> Floats:
     angle = rng.uniform(-1, 1)
     ranges = rng.uniform(12, 35) / (beams @ np.array([np.cos(angle), np.sin(angle), 0]))
     top = rng.uniform(3, 12)
-    height, aside = ranges * beams[..., 2] + EYE, ranges * beams[..., 1]
+    height, aside = ranges * beams[..., 2] + SCANNER_HEIGHT_M, ranges * beams[..., 1]
     inside = (height > 0) & (height < top) & (aside > rng.uniform(-15, 0)) & (aside < rng.uniform(0, 15))
     return np.where((ranges > 0) & inside, ranges, np.inf)
 
 
 def _with_tree(ranges: Floats, beams: Floats, up: Floats, rng: np.random.Generator) -> Floats:
-    """A ball of leaves, each beam going some way into it, or through; and a trunk below."""
+    """Add a ball of leaves, into which each beam goes some way, or through; and a trunk below."""
     far, place, height, radius = rng.uniform(6, 22), rng.uniform(-0.35, 0.35), rng.uniform(0.5, 4), rng.uniform(1, 3.2)
     centre = np.array([far * np.cos(place), far * np.sin(place), height])
     along = beams @ centre
@@ -83,4 +83,4 @@ def _with_tree(ranges: Floats, beams: Floats, up: Floats, rng: np.random.Generat
 
 def _with_post(ranges: Floats, near: NDArray[np.bool_], far: float, top: float, up: Floats) -> Floats:
     height = far * np.tan(up) * np.ones_like(ranges)
-    return np.where(near & (height < top) & (height > -EYE) & (far < ranges), far, ranges)
+    return np.where(near & (height < top) & (height > -SCANNER_HEIGHT_M) & (far < ranges), far, ranges)

@@ -1,4 +1,4 @@
-"""A zoo of noise and holes over clean maps: the paper's impulses, and what sensors and stereo matching really leave.
+"""Synthetic noise and holes over clean maps: the paper's impulses, and what sensors and stereo matching leave.
 
 Every animal is a function of a map and a random generator: unknown pixels stay unknown, the type stays, and lengths in
 depth are in deviations of the map, so that the unit does not matter. What is said to depend on *near* and *far* needs
@@ -13,12 +13,12 @@ from scipy.ndimage import binary_dilation, maximum_filter, minimum_filter
 
 from sparsedepth.vocabulary import DepthMap, Floats
 
-JUMP = 0.25
+MIN_EDGE_SIGMA = 0.25
 """Deviations of the map between neighbours that make an edge of depth."""
 
 
 def corrupted(depth: DepthMap, share: float, rng: np.random.Generator, amplitude: float = 1.0) -> DepthMap:
-    """Add Gaussian noise to a share of the pixels, each with its own variance, uniform in (0, 1) map variances.
+    """Add Gaussian noise to a fraction of the pixels, each with its own variance, uniform in (0, 1) map variances.
 
     So does the paper; ``amplitude`` multiplies the noise.
     """
@@ -29,7 +29,7 @@ def corrupted(depth: DepthMap, share: float, rng: np.random.Generator, amplitude
 
 
 def blotted(depth: DepthMap, share: float, rng: np.random.Generator, largest: float = 3.0) -> DepthMap:
-    """Shift whole discs, each by one number of the paper's law, until they cover a share of the map.
+    """Shift whole discs, each by one number of the paper's noise model, until they cover a fraction of the map.
 
     Radii are uniform from 1 to ``largest`` pixels: a wrong match or a reflection spoils neighbours alike.
     """
@@ -44,7 +44,7 @@ def blotted(depth: DepthMap, share: float, rng: np.random.Generator, largest: fl
 
 
 def with_range_noise(ranges: DepthMap, strength: float, rng: np.random.Generator) -> DepthMap:
-    """Gaussian noise at every pixel that grows with the square of the range, as of triangulation.
+    """Add Gaussian noise at every pixel that grows with the square of the range, as of triangulation.
 
     ``strength`` is its deviation at the median range, in deviations of the map. Ranges are positive.
     """
@@ -52,7 +52,7 @@ def with_range_noise(ranges: DepthMap, strength: float, rng: np.random.Generator
 
 
 def range_deviation(ranges: DepthMap, strength: float) -> Floats:
-    """The deviation of the noise that `with_range_noise` adds to each pixel."""
+    """Compute the standard deviation of the noise that `with_range_noise` adds to each pixel."""
     return strength * np.nanstd(ranges) * np.square(ranges / np.nanmedian(ranges))
 
 
@@ -76,7 +76,7 @@ def quantised(depth: DepthMap, levels: int) -> DepthMap:
 
 
 def with_flying_pixels(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
-    """Mix near and far at a share of the pixels beside edges of depth, as a beam does that meets both."""
+    """Mix near and far at a fraction of the pixels next to depth edges, as a beam does that hits both."""
     low, high = _around(depth)
     chosen = (rng.random(depth.shape) < share) & beside_edges(depth)
     mixed = low + rng.random(depth.shape) * (high - low)
@@ -84,18 +84,18 @@ def with_flying_pixels(depth: DepthMap, share: float, rng: np.random.Generator) 
 
 
 def beside_edges(depth: DepthMap) -> NDArray[np.bool_]:
-    """The known pixels whose 3x3 surroundings span more than a jump."""
+    """Find the valid pixels whose 3x3 neighbourhood spans more than a jump."""
     low, high = _around(depth)
-    return np.isfinite(depth) & (high - low > JUMP * np.nanstd(depth))
+    return np.isfinite(depth) & (high - low > MIN_EDGE_SIGMA * np.nanstd(depth))
 
 
 def with_missing(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
-    """Hide a share of the pixels at random."""
+    """Remove a fraction of the pixels at random."""
     return np.where(rng.random(depth.shape) < share, np.nan, depth).astype(depth.dtype)
 
 
 def with_matching_shadows(depth: DepthMap, near: int, widest: float = 12.0) -> DepthMap:
-    """Hide what a second camera, to the right, cannot see: the holes that a left-right check leaves.
+    """Remove what a second camera, to the right, cannot see: the holes that a left-right check leaves.
 
     The map's range becomes ``widest`` pixels of parallax.
     """
@@ -103,7 +103,7 @@ def with_matching_shadows(depth: DepthMap, near: int, widest: float = 12.0) -> D
 
 
 def with_kinect_shadows(depth: DepthMap, near: int, rng: np.random.Generator, widest: float = 8.0) -> DepthMap:
-    """Holes as of a structured-light camera: the projector's shadows with ragged rims, and dark blots of no echo.
+    """Remove pixels as a structured-light camera does: ragged shadows of the projector, and patches without echo.
 
     The projector stands to the left; half of the pixels at the rims of its shadows are lost too, and blots of 2 to 5
     pixels in radius until they cover a hundredth of the map.
@@ -119,7 +119,7 @@ def with_kinect_shadows(depth: DepthMap, near: int, rng: np.random.Generator, wi
 
 
 def hidden_behind(depth: DepthMap, near: int, widest: float) -> NDArray[np.bool_]:
-    """What nearer pixels hide from a second view to the right, if the map's range is ``widest`` pixels of parallax.
+    """Find what nearer pixels hide from a second view to the right, with ``widest`` pixels of parallax over the map.
 
     A pixel at column x with parallax p is seen there at x - p; it is hidden if a pixel further right is seen at the
     same place or further left.
@@ -136,7 +136,7 @@ def hidden_behind(depth: DepthMap, near: int, widest: float) -> NDArray[np.bool_
 
 
 def _around(depth: DepthMap) -> tuple[Floats, Floats]:
-    """The least and the largest known value of the 3x3 surroundings."""
+    """Find the least and the largest valid value of the 3x3 neighbourhood."""
     known = np.isfinite(depth)
     low = minimum_filter(np.where(known, depth, np.inf), 3, mode="nearest")
     high = maximum_filter(np.where(known, depth, -np.inf), 3, mode="nearest")

@@ -14,7 +14,7 @@ FACTORS = (2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Frame:
-    """What a time-of-flight camera sees at once; the corners outside its hexagonal view are NaN in both."""
+    """A frame of a time-of-flight camera; the corners outside its hexagonal view are NaN in both maps."""
 
     depth: DepthMap
     """Metres; NaN = no reliable echo."""
@@ -34,13 +34,13 @@ class Simulated:
 
 
 def mug() -> Frame:
-    """A frame of a mug before walls, 576 x 640, with flying pixels and interference of near and far echoes."""
+    """Read a frame of a mug in front of walls, 576 x 640, with flying pixels and multipath interference."""
     folder = data_set("tof", "azure_kinect_mug")
     return Frame(read_map(folder / "depth_mm.png", scale=1000), read_map(folder / "ir.png"))
 
 
 def simulated(scene: str, factor: int) -> Simulated:
-    """One scene at 1/2, 1/4, 1/8 or 1/16 of its size.
+    """Read one scene at 1/2, 1/4, 1/8 or 1/16 of its size.
 
     The noisy maps fit the block means of the true map, and no subsampling of it: what is left is then 5 pixels
     everywhere, the same at every factor. So `truth` is the block means. Noise is as large on all pixels alike.

@@ -1,4 +1,4 @@
-"""One file, one claim: each has ``run(output, progress, quick=False) -> dict`` and writes its tables and pictures.
+"""Experiments, one file for each claim: ``run(output, progress, quick=False) -> dict`` writes tables and pictures.
 
 What experiments share lies in files whose names begin with an underscore.
 """
@@ -16,7 +16,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def names() -> list[str]:
-    """The experiments that `reproduce` knows."""
+    """List the experiments that `reproduce` can run."""
     files = (entry.name for entry in resources.files(__name__).iterdir())
     return sorted(n[:-3] for n in files if n.endswith(".py") and not n.startswith("_") and n != "demo.py")
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sparsedepth import baselines, restore, stereo
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.experiments._methods import Outcome
 from sparsedepth.vocabulary import DepthMap, Floats
 
 

@@ -1,4 +1,4 @@
-"""Claims that one method is better than another, and what measured numbers say of them."""
+"""Claims that one method is better than another, and verdicts by measured numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Scores = Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]]
 
 @dataclass(frozen=True)
 class Claim:
-    """That a method is better than another in the mean over a kind of maps, at least by a margin in decibels."""
+    """The claim that a method is better than another in the mean over a kind of maps, by a margin in decibels."""
 
     better: str
     worse: str
@@ -37,7 +37,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers say of a claim."""
+    """The outcome of a claim."""
 
     difference: float
     """Mean over the maps, in decibels."""
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def judge(claim: Claim, scores: Scores) -> Verdict:
-    """Whether the mean over the maps bears a claim out."""
+    """Decide whether the mean over the maps supports a claim."""
     better, worse = (np.asarray(scores[claim.kind][name][claim.share]) for name in (claim.better, claim.worse))
     gains = better - worse
     n, mean = len(gains), float(gains.mean())

@@ -1,4 +1,4 @@
-"""`match` as users get it beside OpenCV's matchers: bad pixels, and how the variance ranks the errors."""
+"""Comparison of `match` with OpenCV's matchers: bad pixels, and how the variance ranks the errors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.experiments._arms import Scene
 from sparsedepth.experiments._cache import cached_arrays, restoration_version, stereo_version
-from sparsedepth.experiments._contestants import threads
+from sparsedepth.experiments._methods import threads
 from sparsedepth.experiments._scenes import PARTS
+from sparsedepth.experiments._variants import Scene
 from sparsedepth.markdown import table
 from sparsedepth.matching import match
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
@@ -31,18 +31,18 @@ MOST_BAD = {"Tsukuba": 4.2, "Venus": 1.2, "Teddy": 10.6, "Cones": 8.2}
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """What the matchers made of a scene, and what is to be said of it."""
+    """The maps of all matchers for a scene, and their scores."""
 
     scene: Scene
     maps: Mapping[str, NDArray[Any]]
     """Disparities of every matcher, and the two variances of ours."""
 
     def bad(self, matcher: str, part: str) -> float:
-        """Percent of bad pixels."""
+        """Compute the percentage of bad pixels."""
         return 100 * bad_pixels(self.maps[matcher], self.scene.known(part), 1.0)
 
     def area(self, by: str) -> float:
-        """Under the sparsification curve of our map; 1 = pixels left out at random."""
+        """Compute the area under the sparsification curve of our map; 1 = pixels removed at random."""
         order = local_variance(np.asarray(self.maps[OURS], np.float64), WINDOW_PX) if by == LOCAL else self.maps[by]
         curve = sparsification(self.error, order)
         return float(np.trapezoid(curve.by_variance, curve.share))
@@ -73,7 +73,7 @@ def _maps(pair: StereoPair) -> dict[str, NDArray[Any]]:
 
 
 def told(test: Sequence[Matched], chosen_on: Sequence[Matched]) -> list[str]:
-    """The tables of a page."""
+    """Format the tables of a page."""
     columns: list[tuple[str, str, Sequence[Matched]]] = [
         *((each.scene.name, part, [each]) for each in test for part in PARTS),
         *(("2005", part, chosen_on) for part in PARTS if chosen_on),
@@ -107,7 +107,7 @@ def _honesty(each: Matched) -> float:
 
 
 def verdicts(test: Sequence[Matched]) -> dict[str, tuple[bool, str]]:
-    """What was asked of `match` -> whether it is so, and the numbers."""
+    """Decide each requirement of `match`, with its numbers."""
     found = {}
     for each in test:
         name, bad, rival = each.scene.name, each.bad(OURS, "all"), each.bad(SMOOTHED, "all")
@@ -131,7 +131,7 @@ def picture(name: str) -> str:
 
 
 def draw(each: Matched, path: Path) -> None:
-    """Views, truth, the three maps, our errors and our variance."""
+    """Draw views, truth, the three maps, our errors and our variance."""
     truth = each.scene.known("all")
     panels = [
         Panel("left view", each.scene.truth.pair.left.mean(axis=2), "photo"),

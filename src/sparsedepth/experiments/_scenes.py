@@ -1,4 +1,4 @@
-"""What the stereo experiments share: parts of scenes, top layers, and the picture of what a top layer changed."""
+"""Parts shared by the stereo experiments: masks of scenes, beliefs, and the picture of a belief's changes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WINDOW, SURE = 5, 0.5
 
 
 def known(scene: StereoScene, part: str) -> DepthMap:
-    """The true disparities of a part, NaN elsewhere."""
+    """Select the true disparities of a part, NaN elsewhere."""
     masks = {"all": scene.evaluated, "nonocc": scene.unoccluded, "disc": scene.discontinuous}
     return np.where(masks[part], scene.disparity, np.nan)
 
 
 def small_scene() -> StereoScene:
-    """A small part of a scene that needs no data sets; those of the whole run are seen in the whole run only."""
+    """Cut a small part of a scene that needs no data sets, for quick runs."""
     pair, truth = motorcycle_pair(), motorcycle_disparity()[::4, ::4] / 4
     small = StereoPair(pair.left[::4, ::4], pair.right[::4, ::4], int(np.ceil(np.nanmax(truth))) + 1)
     told = np.isfinite(truth)
@@ -42,7 +42,7 @@ def small_scene() -> StereoScene:
 
 
 def cut_out(scene: StereoScene, top: int, left: int, shape: tuple[int, int]) -> StereoScene:
-    """A window of a scene."""
+    """Cut a window of a scene."""
     window = slice(top, top + shape[0]), slice(left, left + shape[1])
     pair = StereoPair(scene.pair.left[window], scene.pair.right[window], scene.pair.max_disparity)
     masks = (scene.evaluated[window], scene.unoccluded[window], scene.discontinuous[window])
@@ -50,7 +50,7 @@ def cut_out(scene: StereoScene, top: int, left: int, shape: tuple[int, int]) -> 
 
 
 def believing(dictionary: str, stride: int) -> Believe:
-    """The belief of a dictionary; what was believed of a map is not inferred twice: arms share their first round."""
+    """Build the belief of a dictionary; results are cached, because variants share their first round."""
     inferred: dict[bytes, Belief] = {}
 
     def remembered(disparity: DepthMap) -> Belief:
@@ -63,12 +63,12 @@ def believing(dictionary: str, stride: int) -> Believe:
 
 
 def believe_median(disparity: DepthMap) -> Belief:
-    """A median in place of the dictionary."""
+    """Believe a median in place of the dictionary."""
     return Belief(median(disparity, WINDOW), np.full(disparity.shape, SURE**2))
 
 
 def changed(name: str, before: DepthMap, after: DepthMap, truth: DepthMap) -> Panel:
-    """White where a map of that name corrects the one before, black where it breaks it."""
+    """Draw white where a map corrects the one before, black where it breaks it."""
     change = fixed_and_broken(before, after, truth, 1.0)
     was, is_now = (np.abs(each - truth) > 1 for each in (before, after))
     title = f"{name}\n{change.fixed:.2%} fixed (white), {change.broken:.2%} broken (black)"

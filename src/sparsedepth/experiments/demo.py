@@ -1,4 +1,4 @@
-"""What `sparsedepth demo` shows: a real map with real holes and added noise, restored by us and by others."""
+"""The demo: a real map with real holes and added noise, restored by us and by others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ABOUT = {"made by": "sparsedepth demo", "quality": QUALITY}
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A line of the table."""
+    """A row of the table."""
 
     name: str
     help: str
@@ -52,12 +52,12 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """The name, with the kind of help it had."""
+        """The name, with the kind of help the method had."""
         return f"{self.name}, {self.help.split()[0]}" if self.help else self.name
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
-    """Corrupt a crop of the Motorcycle map, restore it by every means, and write pictures, the map and a report."""
+    """Corrupt a crop of the Motorcycle map, restore it by all methods, and write pictures, the map and a report."""
     disparity = motorcycle_disparity()
     truth = disparity[200:260, 520:580] if quick else disparity[150:350, 480:680]
     noisy = corrupted(truth, SHARE, np.random.default_rng(SEED))

@@ -17,7 +17,7 @@ from sparsedepth.data.range_scans import SCANS, log_scan
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments._claims import Claim, judge, table_of
-from sparsedepth.experiments._contestants import (
+from sparsedepth.experiments._methods import (
     NOISY,
     VARIANCES,
     Contestant,
@@ -63,7 +63,7 @@ PAPER = {
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A true map, and where it was cut."""
+    """A true map, and its position in the data set."""
 
     kind: str
     name: str
@@ -73,7 +73,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One contestant on one noisy map."""
+    """One method on one noisy map."""
 
     source: Source
     share: float
@@ -86,7 +86,7 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Which maps are corrupted how much, and who restores them."""
+    """The maps, their noise levels, and the methods."""
 
     sources: Sequence[Source]
     shares: Sequence[float]
@@ -120,7 +120,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """PSNR and chosen parameters, kind -> contestant -> share -> one a map; and what is shown, kind -> contestant."""
+    """PSNR and chosen parameters, kind -> method -> fraction -> one a map; and the pictures, kind -> method."""
 
     psnr: dict[str, dict[str, dict[float, list[float]]]] = field(default_factory=dict)
     parameters: dict[str, dict[str, dict[float, list[float | None]]]] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Results:
 
 
 def claims() -> list[Claim]:
-    """What the paper says of its Figs. 4 and 5, one comparison each."""
+    """List what the paper says of its Figs. 4 and 5, one comparison each."""
     order = ((PHI1, PHI2, True), (PHI2, PHI3, False), (PHI3, SC, False))
     margins = {"laser": 2.0, "disparity": 1.0}
     return [
@@ -159,7 +159,7 @@ def claims() -> list[Claim]:
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
-    """Corrupt the maps, let everyone restore them; write panels, curves, and what holds of the paper's claims."""
+    """Corrupt the maps, restore them by all methods; write panels, curves, and verdicts on the paper's claims."""
     plan = _quick_plan() if quick else _plan()
     results = Results()
     jobs = list(plan.jobs())
@@ -215,7 +215,7 @@ def _plan() -> Plan:
 
 
 def _quick_plan() -> Plan:
-    """One small map of each kind; without the data sets, parts of a map that needs none."""
+    """Plan one small map of each kind; without the data sets, parts of a map that needs none."""
     size = 32
     if data_at_hand():
         laser = Source("laser", SCANS[0], "ln (range / m)", crops(log_scan(SCANS[0]), 1, size, seed=CROP_SEED)[0])
@@ -234,7 +234,7 @@ def _short(sources: Sequence[Source], note: str) -> Plan:
 
 
 def _draw_panels(source: Source, outcomes: dict[str, Outcome], path: Path) -> None:
-    """The paper's twelve in its order, then what it did not have. Holes stay holes, whatever a method fills in."""
+    """Draw the paper's twelve panels in its order, then further methods. Holes stay holes."""
     truth = source.crop.depth
     known = np.isfinite(truth)
 
@@ -268,7 +268,7 @@ def _draw_curves(plan: Plan, results: Results, path: Path) -> None:
 
 
 def _told(plan: Plan) -> str:
-    """How it was done, in words."""
+    """Describe the procedure in words."""
     size = len(plan.sources[0].crop.depth)
     where = "; ".join(
         f"{kind}: " + ", ".join(f"{s.name} ({s.crop.top}, {s.crop.left})" for s in plan.of_kind(kind)) for kind in KINDS
@@ -300,7 +300,7 @@ def _beside_the_paper(plan: Plan, results: Results) -> str:
 
 
 def _means(kind: str, plan: Plan, results: Results) -> list[str]:
-    """A table of means, the best of each column in bold."""
+    """Format a table of means, the best of each column in bold."""
     means = np.array([[results.mean(kind, each.name, share) for share in plan.shares] for each in plan.contestants])
     cells = [
         [f"**{m:.1f}**" if m == best else f"{m:.1f}" for m, best in zip(row, means.max(axis=0), strict=True)]
@@ -313,7 +313,7 @@ def _means(kind: str, plan: Plan, results: Results) -> list[str]:
 
 
 def _against_the_best(plan: Plan, results: Results) -> list[str]:
-    """Our methods that the paper does not have, less the best of the competitors, whom the truth has tuned."""
+    """Compare our methods that the paper does not have with the best tuned baseline."""
     rivals = [each.name for each in plan.contestants if each.tuned and each.name != SC]
     rows = []
     for name in (each.name for each in own_methods()):

@@ -73,7 +73,7 @@ def _measure(dictionary: Dictionary, n: int) -> dict[str, Any]:
 
 
 def noise_like(dictionary: Dictionary) -> Floats:
-    """Atoms without structure: neighbouring pixels hardly alike, and values spread as evenly as Gaussian noise's."""
+    """Find atoms without structure: neighbouring pixels uncorrelated, and values spread like Gaussian noise."""
     height, width = dictionary.patch_shape
     atoms = dictionary.atoms - dictionary.atoms.mean(axis=1, keepdims=True)
     square = atoms.reshape(-1, height, width)
@@ -101,6 +101,6 @@ def _draw_curves(names: list[str], path: Path) -> None:
 
 
 def _around(values: Floats) -> tuple[float, float]:
-    """Limits that show the second half of a curve well."""
+    """Choose limits that show the second half of a curve well."""
     late = values[len(values) // 3 :]
     return float(late.min() - 0.1 * np.ptp(late) - 1e-3), float(late.max() + 0.3 * np.ptp(late) + 1e-3)

@@ -15,7 +15,7 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.range_scans import log_scan
 from sparsedepth.data.time_of_flight import FACTORS, SIMULATED, mug, simulated
 from sparsedepth.experiments import Progress
-from sparsedepth.experiments._contestants import (
+from sparsedepth.experiments._methods import (
     NOISY,
     Contestant,
     Outcome,
@@ -46,7 +46,7 @@ PAPER_METHOD = "ns-SC Φ1"
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A real map with the noise that it came with; nobody knows the truth."""
+    """A real map with its own noise, whose truth is unknown."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is shown and what is measured."""
+    """The maps that are shown and measured."""
 
     views: Sequence[View]
     scenes: Sequence[Scene]
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One contestant on one simulated map."""
+    """One method on one simulated map."""
 
     scene: Scene
     contestant: Contestant
@@ -86,7 +86,7 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """RMSE and chosen parameters: contestant -> factor -> one a scene."""
+    """RMSE and chosen parameters: method -> factor -> one a scene."""
 
     rmse: dict[str, dict[int, list[float]]] = field(default_factory=dict)
     parameters: dict[str, dict[int, list[float | None]]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Results:
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
-    """Restore real maps and write their panels; measure everyone where the noise is simulated."""
+    """Restore real maps and write their panels; measure all methods where the noise is simulated."""
     plan = _quick_plan() if quick else _plan()
     jobs = [Job(scene, each) for scene in plan.scenes for each in _contestants(scene.factor)]
     total = len(jobs) + len(plan.views)
@@ -129,7 +129,7 @@ def _plan() -> Plan:
 
 
 def _quick_plan() -> Plan:
-    """Small windows and one small scene; without the data sets, parts of a map that needs none."""
+    """Plan small windows and one small scene; without the data sets, parts of a map that needs none."""
     if data_at_hand():
         plan = _plan()
         small = [View(v.name, v.title, v.unit, v.depth[:32, :32]) for v in plan.views[:2]]
@@ -164,7 +164,7 @@ def _contestants(factor: int) -> list[Contestant]:
 
 
 def _show(view: View, path: Path) -> dict[str, float]:
-    """Panels as in the paper, and in which share of the pixels each pass found noise or filled a hole."""
+    """Draw panels as in the paper; report the fractions of noisy and of filled pixels in each pass."""
     depth = view.depth
     known = np.isfinite(depth)
     first = denoise(depth, method="paper", quality="paper", dictionary="phi1", fill=False, threads=threads())
@@ -225,7 +225,7 @@ def _found(view: View, facts: dict[str, float]) -> str:
 
 
 def _table(plan: Plan, results: Results) -> str:
-    """Mean errors, the least of each column in bold."""
+    """Format a table of mean errors, the least of each column in bold."""
     factors = list(dict.fromkeys(scene.factor for scene in plan.scenes))
     means = np.array([[np.mean(by[factor]) for factor in factors] for by in results.rmse.values()])
     rows = [

@@ -14,7 +14,8 @@ from sparsedepth.data.time_of_flight import SIMULATED, simulated
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments import _zoo as zoo
 from sparsedepth.experiments._cache import baselines_version, cached, restoration_version
-from sparsedepth.experiments._contestants import (
+from sparsedepth.experiments._calibration_tables import Promises, draw_trust, trust_table
+from sparsedepth.experiments._methods import (
     NOISY,
     Contestant,
     Outcome,
@@ -24,7 +25,6 @@ from sparsedepth.experiments._contestants import (
     searched,
     threads,
 )
-from sparsedepth.experiments._trust import Promises, draw_trust, trust_table
 from sparsedepth.experiments._zoo import KINDS, SHARES, Row, Source, Spoilt, impulses
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import average_precision, psnr, rmse

@@ -14,7 +14,7 @@ from sparsedepth.baselines import median
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments._cache import baselines_version, cached, restoration_version, stereo_version
-from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.experiments._methods import Outcome
 from sparsedepth.experiments._scenes import (
     PARTS,
     SPARSITY,
@@ -30,7 +30,7 @@ from sparsedepth.experiments._scenes import (
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.pictures import Panel, save_panels
-from sparsedepth.stereo.prior import NONE, Feedback
+from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
 from sparsedepth.stereo.solvers import second_order
 from sparsedepth.stereo.twolayer import Believe, Solve, two_layer
 from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
@@ -60,7 +60,7 @@ PAPER: Mapping[str, Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class Arm:
-    """How the two layers go on from a plain map."""
+    """A way in which the two layers continue from a plain map."""
 
     feedback: Feedback
     seeds: int
@@ -82,20 +82,20 @@ def _anew(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.ra
 
 FULL = second_order.feedback
 ARMS: Mapping[str, Arm] = {
-    AGAIN: Arm(NONE, SEEDS),
+    AGAIN: Arm(NO_FEEDBACK, SEEDS),
     BOTH: Arm(FULL, SEEDS),
     WEIGHTS: Arm(Feedback(prior=0.0), SEEDS),
     PRIOR: Arm(Feedback(prior=FULL.prior, least_weight=1.0), SEEDS),
     PROPOSED: Arm(FULL, FEW, with_mean=True),
     BY_MEDIAN: Arm(FULL, FEW, by_median=True),
-    ANEW: Arm(NONE, FEW, anew=True),
+    ANEW: Arm(NO_FEEDBACK, FEW, anew=True),
     ANEW_BOTH: Arm(FULL, FEW, anew=True),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One scene and seed: the plain map, then one arm from it; every map is cached."""
+    """One scene and seed: the plain map, then one variant from it; every map is cached."""
 
     name: str
     scene: StereoScene
@@ -165,7 +165,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Percent of bad pixels: (scene, part, px) -> arm -> one a seed; and the maps of the first seed."""
+    """Percent of bad pixels: (scene, part, px) -> variant -> one a seed; and the maps of the first seed."""
 
     bad: dict[tuple[str, str, float], dict[str, list[float]]] = field(default_factory=dict)
     shown: dict[str, dict[str, DepthMap]] = field(default_factory=dict)
@@ -182,13 +182,13 @@ class Results:
         return float(np.mean(self.bad[scene, part, pixels][arm]))
 
     def gains(self, scene: str, arm: str, over: str = PLAIN) -> list[float]:
-        """By how many points of "all" at 1 px an arm is better, one a seed that both have."""
+        """Compute by how many points of "all" at 1 px a variant is better, for each seed that both have."""
         of = self.bad[scene, "all", 1.0]
         return [before - after for before, after in zip(of[over], of[arm], strict=False)]
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
-    """Match both scenes with every arm and seed; write tables, verdicts, and what changed where."""
+    """Match both scenes with every variant and seed; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
     jobs, results = plan.jobs(), Results()
     for done, job in enumerate(jobs):
@@ -244,16 +244,17 @@ TEXTS = {
 def _told(plan: Plan) -> str:
     few = ", ".join(f"`{arm}` {n}" for arm, n in plan.seeds.items() if n < plan.seeds[PLAIN])
     arms = "; ".join(f"`{arm}` {text}" for arm, text in TEXTS.items() if arm in plan.seeds)
+    within, across = second_order.MAX_BEND_COST_WITHIN, second_order.MAX_BEND_COST_ACROSS
     return (
-        f"Colour views, photo-consistency, visibility, triples that cost {second_order.TOGETHER:g} at most within a "
-        f"segment and {second_order.APART:g} across. `{PLAIN}` is the quick schedule: semi-global matching, then "
-        f"{second_order.N_KINDS} plane-fitted segmentations, the cost's own semi-global map and smoothing, fused one "
-        "after the other; a seed is the chance in plane fits and in what is tried again. Every arm goes on from the "
-        f"plain map of its seed for {ROUNDS} rounds with equal effort: five fusions a round (planes in three random "
-        f"kinds of segments, two smoothings), or, of those called anew, a whole run a round. {arms}. The dictionary is "
-        f"`{plan.dictionary}`, its patches {plan.stride} pixels apart, with sparsity {SPARSITY:g}. Settings were "
-        "chosen on Middlebury 2005, on which the dictionary was trained too; the scenes here chose nothing. "
-        f"Seeds: {plan.seeds[PLAIN]}" + (f"; {few}." if few else ".")
+        f"Colour views, photo-consistency, visibility, triples that cost {within:g} at most within a "
+        f"segment and {across:g} across. `{PLAIN}` is the quick schedule: semi-global matching, then "
+        f"{second_order.N_SEGMENTATIONS} plane-fitted segmentations, the cost's own semi-global map and smoothing, "
+        "fused one after the other; a seed is the chance in plane fits and in what is tried again. Every arm goes on "
+        f"from the plain map of its seed for {ROUNDS} rounds with equal effort: five fusions a round (planes in "
+        f"three random kinds of segments, two smoothings), or, of those called anew, a whole run a round. {arms}. "
+        f"The dictionary is `{plan.dictionary}`, its patches {plan.stride} pixels apart, with sparsity {SPARSITY:g}. "
+        "Settings were chosen on Middlebury 2005, on which the dictionary was trained too; the scenes here chose "
+        f"nothing. Seeds: {plan.seeds[PLAIN]}" + (f"; {few}." if few else ".")
     )
 
 
@@ -270,7 +271,7 @@ def _beside_the_paper(plan: Plan, results: Results) -> list[str]:
 
 
 def _tables(plan: Plan, results: Results) -> list[str]:
-    """Errors of every arm, and gains over the plain map of the same seed."""
+    """Format the errors of every variant, and gains over the plain map of the same seed."""
     arms, tables = list(plan.seeds), []
     columns = [(name, part) for name in plan.scenes for part in PARTS]
     for pixels in (1.0, 0.5):
@@ -303,7 +304,7 @@ BARS = {"Teddy": 11.0, "Cones": 10.5}
 
 
 def _verdicts(plan: Plan, results: Results) -> dict[str, tuple[bool, str]]:
-    """What one would like to be true -> whether it is, and the numbers."""
+    """Decide each claim, with its numbers."""
     found = {}
     for name in plan.scenes:
         if name in BARS:
@@ -326,7 +327,7 @@ def _picture(scene: str) -> str:
 
 
 def _draw(scene: StereoScene, maps: dict[str, DepthMap], path: Path) -> None:
-    """The paper's five panels, and what going on without feedback changes."""
+    """Draw the paper's five panels, and what continuing without feedback changes."""
     truth, photo = known(scene, "all"), scene.pair.left.mean(axis=2)
 
     def matched(name: str) -> Panel:

@@ -11,7 +11,9 @@ import numpy as np
 
 from sparsedepth.data.middlebury import benchmark_pair, scene_names, stereo_pair
 from sparsedepth.experiments import Progress, _matchers
-from sparsedepth.experiments._arms import (
+from sparsedepth.experiments._methods import threads
+from sparsedepth.experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
+from sparsedepth.experiments._variants import (
     AGAIN,
     BOTH,
     BY_MEDIAN,
@@ -24,8 +26,6 @@ from sparsedepth.experiments._arms import (
     Job,
     Scene,
 )
-from sparsedepth.experiments._contestants import threads
-from sparsedepth.experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.parallel import map_in_threads
@@ -61,7 +61,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Percent of bad pixels: scene -> data -> part (or "any", every wrong label) -> arm -> one a start; and maps."""
+    """Percent of bad pixels: scene -> data -> part (or "any", every wrong label) -> variant -> one a start; maps."""
 
     bad: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = field(default_factory=dict)
     shown: dict[tuple[str, str], dict[str, DepthMap]] = field(default_factory=dict)
@@ -80,13 +80,13 @@ class Results:
         return float(np.mean(self.bad[scene][data][part][arm]))
 
     def gains(self, scene: str, data: str, part: str, arm: str, over: str = PLAIN) -> list[float]:
-        """By how many points an arm is better, one a start."""
+        """Compute by how many points a variant is better, for each start."""
         of = self.bad[scene][data][part]
         return [before - after for before, after in zip(of[over], of[arm], strict=True)]
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
-    """Match every scene from every start with every arm; write tables, verdicts, and what changed where."""
+    """Match every scene from every start with every variant; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
     jobs, results = plan.jobs(), Results()
     scenes = [*plan.scenes, *plan.chosen_on]
@@ -132,7 +132,7 @@ def _draw_all(plan: Plan, results: Results, test: Sequence[_matchers.Matched], o
 
 
 def _plan() -> Plan:
-    """Swaps as in the paper where labels are few; where they are 60, expansions take a third of the time."""
+    """Plan swaps as in the paper where labels are few; for 60 labels, expansions take a third of the time."""
     few = [Scene(n, benchmark_pair(n), rounds=r) for n, r in (("Tsukuba", PAPER.rounds), ("Venus", 1))]
     many = [Scene(n, benchmark_pair(n), "expansion", 2) for n in ("Teddy", "Cones")]
     chosen_on = [Scene(n, stereo_pair(2005, n), "expansion", 2) for n in scene_names(2005)]
@@ -140,7 +140,7 @@ def _plan() -> Plan:
 
 
 def _quick_plan() -> Plan:
-    """A small part of a scene that needs no data sets; those of the whole run are seen in the whole run only."""
+    """Plan a small part of a scene that needs no data sets."""
     note = "A quick run: a small part of Motorcycle stands in for the scenes."
     return Plan([Scene("Motorcycle", small_scene(), "expansion", cycles=2)], 1, "phi1", 8, note=note)
 
@@ -177,7 +177,7 @@ def _beside_the_paper(plan: Plan, results: Results) -> list[str]:
 
 
 def _tables(data: str, plan: Plan, results: Results) -> list[str]:
-    """Errors of every arm, the least of each column in bold, and gains over the plain map of the same start."""
+    """Format the errors of every variant, the least of each column in bold, and gains over the plain map."""
     names = [scene.name for scene in plan.scenes]
     arms = [PLAIN, *FEEDBACK, FILTERED]
     columns = [(name, part) for name in names for part in PARTS]
@@ -200,7 +200,7 @@ def _tables(data: str, plan: Plan, results: Results) -> list[str]:
 
 
 def _where_chosen(data: str, plan: Plan, results: Results) -> list[str]:
-    """The same on the scenes that settings were chosen on."""
+    """Format the errors on the scenes that settings were chosen on."""
     names = [scene.name for scene in plan.chosen_on]
     if not names:
         return []
@@ -223,7 +223,7 @@ def _deviation(results: Results, scene: str, data: str) -> float:
 
 
 def _verdicts(plan: Plan, results: Results) -> dict[str, tuple[bool, str]]:
-    """What one would like to be true -> whether it is, and the numbers."""
+    """Decide each claim, with its numbers."""
     names = [scene.name for scene in plan.scenes]
     found = {}
     for data in DATA:
@@ -253,7 +253,7 @@ def _picture(scene: str, data: str) -> str:
 
 
 def _draw(scene: Scene, data: str, maps: dict[str, DepthMap], path: Path) -> None:
-    """The paper's five panels, and the same change by a median."""
+    """Draw the paper's five panels, and the same change by a median."""
     truth, photo = scene.known("all"), scene.truth.pair.left.mean(axis=2)
 
     def matched(name: str) -> Panel:
@@ -272,7 +272,7 @@ def _draw(scene: Scene, data: str, maps: dict[str, DepthMap], path: Path) -> Non
 
 
 def _changed(name: str, maps: dict[str, DepthMap], truth: DepthMap) -> Panel:
-    """White where an arm corrects the plain map, black where it breaks it."""
+    """Draw white where a variant corrects the plain map, black where it breaks it."""
     return changed(name, maps[PLAIN], maps[name], truth)
 
 

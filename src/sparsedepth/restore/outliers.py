@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from sparsedepth.coding.matmul import multiplied
+from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.fitted import load_fitted
 from sparsedepth.neighbourhood import BoxCounts, Neighbours, box_mean, square_offsets
 from sparsedepth.restore.noise_model import ImpulseNoise
@@ -55,7 +55,7 @@ class OutlierClassifier:
         return cls(stored["mean"], stored["deviation"], layers)
 
     def __call__(self, features: Floats) -> Vector:
-        return self.activations(self.standardise(features), multiplied)[-1][:, 0]
+        return self.activations(self.standardise(features), row_stable_matmul)[-1][:, 0]
 
     def standardise(self, features: Floats) -> Floats:
         return np.clip((features - self.mean) / self.deviation, -FEATURE_CLIP, FEATURE_CLIP)

@@ -1,4 +1,4 @@
-"""The middle layer: disparity from two views. What is believed of it comes in as a function, or as a `Belief`."""
+"""Disparity from two views. A belief about the map comes in as a function, or as a `Belief`."""
 
 METHOD_VERSION = 1
 """Version of the results of stereo matching. Raise it by one with every change of results: cached outcomes are then

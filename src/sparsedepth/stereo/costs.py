@@ -1,4 +1,4 @@
-"""What it costs to match a pixel with another view at any real disparity; a cost is built once for a pair.
+"""Costs of matching a pixel with the other view at any real disparity; a cost is built once for a pair.
 
 Between pixels the right view is interpolated linearly. Where a match lies outside it, the view's edge goes on, or, if
 ``outside`` is given, that is the cost.
@@ -17,12 +17,12 @@ Cost = Callable[[StereoPair], UnaryCost]
 
 LOG_2 = float(np.log(2))
 
-CENSUS = (7, 9)
+CENSUS_SHAPE_PX = (7, 9)
 """Height and width of the window whose pixels are compared with its centre: 62 bits."""
 
 
 def squared(pair: StereoPair, *, outside: float | None = None) -> UnaryCost:
-    """The squared difference of the views (Eq. 9), the mean over channels."""
+    """Build the squared difference of the views (Eq. 9), the mean over channels."""
     left, right = _planes(pair.left), _planes(pair.right)
 
     def cost(disparity: DepthMap) -> Floats:
@@ -32,7 +32,7 @@ def squared(pair: StereoPair, *, outside: float | None = None) -> UnaryCost:
 
 
 def birchfield_tomasi(pair: StereoPair, *, truncation: float = 20.0, outside: float | None = None) -> UnaryCost:
-    """How far a pixel is from the other view's values within half a pixel, truncated, squared; the mean over channels.
+    """Build the truncated squared distance to the other view's values within half a pixel; the mean over channels.
 
     Insensitive to where a view was sampled (Birchfield & Tomasi 1998), as Boykov's graph cuts use it.
     """
@@ -52,7 +52,7 @@ def birchfield_tomasi(pair: StereoPair, *, truncation: float = 20.0, outside: fl
 
 
 def photo_consistency(pair: StereoPair, *, spread: float = 30.0, outside: float | None = LOG_2) -> UnaryCost:
-    """log 2 - log(1 + exp(-s / spread)), s the squared difference: 0 to log 2, and level from some 10 greys on.
+    """Build log 2 - log(1 + exp(-s / spread)) of the squared difference s: from 0 to log 2.
 
     That of second-order stereo (Woodford et al. 2009); a match outside the other view costs the most.
     """
@@ -67,7 +67,7 @@ def photo_consistency(pair: StereoPair, *, spread: float = 30.0, outside: float 
 def ad_census(
     pair: StereoPair, *, colour_scale: float = 30.0, census_scale: float = 15.0, outside: float | None = None
 ) -> UnaryCost:
-    """Absolute difference of colours and Hamming distance of census words, each as 1 - exp(-x / scale): 0 to 2.
+    """Build AD-census: colour difference and Hamming distance of census words, each as 1 - exp(-x / scale).
 
     The census word of a pixel says which of the 62 around it are darker (Mei et al. 2011).
     """
@@ -95,7 +95,7 @@ COSTS: dict[str, Cost] = {
 
 
 def sample(unary: UnaryCost, pair: StereoPair, labels: Iterable[float]) -> Floats:
-    """The cost of each pixel at each label, (labels, height, width), float32."""
+    """Sample the cost of each pixel at each label, (labels, height, width), float32."""
     levels = list(labels)
     volume = np.empty((len(levels), *pair.shape), np.float32)
     for plane, level in zip(volume, levels, strict=True):
@@ -104,7 +104,7 @@ def sample(unary: UnaryCost, pair: StereoPair, labels: Iterable[float]) -> Float
 
 
 def _planes(view: Floats) -> Floats:
-    """(channels, height, width): sums over channels are then sums of planes."""
+    """Arrange a view as (channels, height, width), so that sums over channels are sums of planes."""
     return np.ascontiguousarray(view.transpose(2, 0, 1))
 
 
@@ -116,12 +116,12 @@ def _mean(planes: Iterable[Floats]) -> Floats:
 
 
 def _beyond(value: Floats, lowest: Floats, highest: Floats) -> Floats:
-    """How far a value is outside an interval."""
+    """Measure how far a value is outside an interval."""
     return np.maximum(np.maximum(value - highest, lowest - value), 0)
 
 
 def _within(cost: UnaryCost, outside: float | None) -> UnaryCost:
-    """The cost, or what a match outside the other view costs."""
+    """Replace the cost of matches outside the other view."""
     if outside is None:
         return cost
 
@@ -134,12 +134,12 @@ def _within(cost: UnaryCost, outside: float | None) -> UnaryCost:
 
 
 def _moved(planes: Floats, disparity: DepthMap) -> Floats:
-    """What each plane shows at x - disparity."""
+    """Sample each plane at x - disparity."""
     return sum(weight * theirs for weight, theirs in _neighbours(planes, disparity))  # type: ignore[return-value]
 
 
 def _neighbours(planes: NDArray, disparity: DepthMap) -> list[tuple[Floats | np.float32, NDArray]]:
-    """The pixels on both sides of x - disparity, with their linear weights.
+    """Find the pixels on both sides of x - disparity, with their linear weights.
 
     A map of one number, of which cost volumes are made, needs slices only, and but one if the number is whole.
     """
@@ -157,7 +157,7 @@ def _neighbours(planes: NDArray, disparity: DepthMap) -> list[tuple[Floats | np.
 
 
 def _slid(planes: NDArray, steps: int) -> NDArray:
-    """The planes moved to the right by whole pixels; the edge goes on."""
+    """Shift the planes to the right by whole pixels; the edge is repeated."""
     width = planes.shape[-1]
     steps = max(min(steps, width - 1), 1 - width)
     moved = np.empty_like(planes)
@@ -175,13 +175,13 @@ def _picked(planes: NDArray, columns: NDArray[np.intp]) -> NDArray:
 
 
 def _census(grey: Floats) -> NDArray[np.uint64]:
-    """A word for each pixel: one bit for each neighbour that is darker; the picture's edge goes on."""
+    """Compute a word for each pixel with one bit for each darker neighbour; the picture's edge is repeated."""
     height, width = grey.shape
-    up, aside = CENSUS[0] // 2, CENSUS[1] // 2
+    up, aside = CENSUS_SHAPE_PX[0] // 2, CENSUS_SHAPE_PX[1] // 2
     padded = np.pad(grey, ((up, up), (aside, aside)), mode="edge")
     words = np.zeros(grey.shape, np.uint64)
-    for dy in range(CENSUS[0]):
-        for dx in range(CENSUS[1]):
+    for dy in range(CENSUS_SHAPE_PX[0]):
+        for dx in range(CENSUS_SHAPE_PX[1]):
             if (dy, dx) != (up, aside):
                 darker = padded[dy : dy + height, dx : dx + width] < grey
                 words = (words << np.uint64(1)) | darker

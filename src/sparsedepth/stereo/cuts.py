@@ -1,4 +1,4 @@
-"""Energies of binary variables in pairs: the exact minimum by a cut where they are submodular, else roof duality.
+"""Pairwise energies of binary variables: the exact minimum by a cut where they are submodular, else roof duality.
 
 The maximum flow is OR-tools', or PyMaxflow's (faster on pictures) where the user has installed it. Both are asked for
 the smallest set of nodes on the sink's side, which is the same for every maximum flow, so a result does not depend on
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from sparsedepth.vocabulary import Floats, InputError, Vector
 
-SCALE = 1024
+CAPACITY_SCALE = 1024
 """Steps a unit of energy: capacities are integers, so costs are rounded to the nearest 1/1024."""
-LARGEST_TOTAL = float(2**53)
+MAX_TOTAL_CAPACITY = float(2**53)
 """The sum of all capacities stays below it, with fewer steps a unit if it must: no library can then overflow."""
 UNLABELLED = -1
 
@@ -41,14 +41,14 @@ class BinaryEnergy:
     """(m, 4): the cost of 00, 01, 10 and 11."""
 
     def value(self, labels: NDArray[Any]) -> float:
-        """The energy of a labelling with 0 and 1."""
+        """Compute the energy of a labelling with 0 and 1."""
         x = np.asarray(labels, np.intp)
         unary = self.unary[np.arange(len(x)), x].sum(dtype=np.float64)
         both = 2 * x[self.first] + x[self.second]
         return float(unary + self.pairs[np.arange(len(both)), both].sum(dtype=np.float64))
 
     def polynomial(self) -> Polynomial:
-        """The same, less a constant."""
+        """Convert to a polynomial, up to a constant."""
         neither, second, first, both = self.pairs.astype(np.float64).T
         n = len(self.unary)
         slope = (self.unary[:, 1] - self.unary[:, 0]).astype(np.float64)
@@ -71,12 +71,12 @@ class Polynomial:
     """(m,)"""
 
     def value(self, labels: NDArray[Any]) -> float:
-        """The sum at a labelling with 0 and 1."""
+        """Compute the sum at a labelling with 0 and 1."""
         x = np.asarray(labels, np.float64)
         return float(self.slope @ x + self.coupling @ (x[self.first] * x[self.second]))
 
     def given(self, labels: NDArray[np.int8]) -> Polynomial:
-        """What is left, less a constant, if variables are set to 0 or 1; those labelled -1 stay, in order."""
+        """Set variables to 0 or 1, up to a constant; those labelled -1 stay, in order."""
         free = labels == UNLABELLED
         one = labels == 1
         slope = self.slope.copy()
@@ -90,7 +90,7 @@ class Polynomial:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Capacities of a cut: a node costs ``from_source`` on the sink's side, ``to_sink`` on the source's side."""
+    """The capacities of a cut: a node costs ``from_source`` on the sink's side, ``to_sink`` on the source's side."""
 
     from_source: NDArray[np.int64]
     to_sink: NDArray[np.int64]
@@ -101,7 +101,7 @@ class Network:
     backward: NDArray[np.int64]
 
     def cost(self, sink_side: NDArray[np.bool_]) -> int:
-        """The sum of the capacities that a cut severs, in steps."""
+        """Add the capacities that a cut severs, in steps."""
         nodes = np.where(sink_side, self.from_source, self.to_sink).sum()
         tail, head = sink_side[self.tail], sink_side[self.head]
         return int(nodes + self.forward[~tail & head].sum() + self.backward[tail & ~head].sum())
@@ -112,7 +112,7 @@ Cutter = Callable[[Network], NDArray[np.bool_]]
 
 
 def minimise(energy: BinaryEnergy, cut: Cutter | None = None) -> NDArray[np.bool_]:
-    """The labels of least energy; every pair must be submodular: 00 and 11 together cost no more than 01 and 10.
+    """Find the labels of least energy; every pair must be submodular: 00 and 11 together cost no more than 01 and 10.
 
     >>> pairs = np.array([[0.0, 3.0, 3.0, 0.0]])
     >>> energy = BinaryEnergy(np.array([[0.0, 5.0], [2.0, 0.0]]), np.array([0]), np.array([1]), pairs)
@@ -130,7 +130,7 @@ def minimise(energy: BinaryEnergy, cut: Cutter | None = None) -> NDArray[np.bool
 
 
 def roof_duality(energy: BinaryEnergy | Polynomial, cut: Cutter | None = None) -> NDArray[np.int8]:
-    """Labels 0 and 1 that every minimiser has (QPBO, strong persistency), -1 where the bound cannot tell.
+    """Find the labels 0 and 1 that every minimiser has (QPBO, strong persistency); -1 elsewhere.
 
     Each variable x gets a twin that stands for 1 - x; a pair that prefers to differ ties one to the other's twin.
     """
@@ -156,7 +156,7 @@ def roof_duality(energy: BinaryEnergy | Polynomial, cut: Cutter | None = None) -
 def overlay(
     polynomial: Polynomial, start: NDArray[np.bool_], free: NDArray[np.bool_], cut: Cutter | None = None
 ) -> NDArray[np.bool_]:
-    """A labelling that costs no more than ``start`` and differs from it at ``free`` variables only (as QPBO-I does).
+    """Find a labelling that costs no more than ``start`` and differs at ``free`` variables only (as QPBO-I does).
 
     The others are held; what roof duality then says of the free ones is laid over the start. That never costs more,
     whatever the start: it is the autarky of roof duality.
@@ -169,9 +169,9 @@ def overlay(
 
 
 def network(slope: Vector, tail: NDArray[Any], head: NDArray[Any], forward: Vector, backward: Vector) -> Network:
-    """Integer capacities of a cut whose sink's side is x = 1: ``slope`` is what x = 1 costs more than x = 0."""
+    """Compute integer capacities of a cut whose sink's side is x = 1: ``slope`` is what x = 1 costs more than x = 0."""
     total = float(np.abs(slope).sum() + forward.sum() + backward.sum())
-    scale = SCALE if total * SCALE < LARGEST_TOTAL else LARGEST_TOTAL / (2 * total)
+    scale = CAPACITY_SCALE if total * CAPACITY_SCALE < MAX_TOTAL_CAPACITY else MAX_TOTAL_CAPACITY / (2 * total)
     steps = np.rint(np.asarray(slope, np.float64) * scale).astype(np.int64)
     return Network(
         np.maximum(steps, 0),
@@ -184,7 +184,7 @@ def network(slope: Vector, tail: NDArray[Any], head: NDArray[Any], forward: Vect
 
 
 def cutter() -> Cutter:
-    """The fastest library that is installed."""
+    """Choose the fastest library that is installed."""
     for package, cut in CUTTERS.items():
         if importlib.util.find_spec(package) is not None:
             return cut

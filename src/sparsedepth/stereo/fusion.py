@@ -22,15 +22,15 @@ from scipy.ndimage import binary_dilation, label
 from sparsedepth.stereo.cuts import UNLABELLED, Cutter, Polynomial, cutter, overlay, roof_duality
 from sparsedepth.vocabulary import DepthMap, Floats, UnaryCost
 
-NEAR = 0.5
+SAME_LINE_PX = 0.5
 """Two pixels that land nearer in the right view, in pixels, are on one line of sight."""
-STEPS = 16.0
+COST_STEPS = 16.0
 """Times finer than `cuts` are costs rounded: they are mostly below one."""
-TIE = 1 / 4096
+PROPOSAL_COST = 1 / 4096
 """What it costs to take a pixel of the proposal, other things being equal."""
-SAME = 0.01
+MIN_CHANGE_PX = 0.01
 """Disparities that differ by less, in pixels, are not worth a choice."""
-TINY = 1e-6
+MIN_ENERGY_GAIN = 1e-6
 """A gain that rounding could feign."""
 
 Index = NDArray[np.intp]
@@ -38,7 +38,7 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class SecondOrderEnergy:
-    """What a map costs: every pixel, seen or hidden, and every three neighbours."""
+    """The energy of a map: the cost of every pixel, visible or hidden, and of every three neighbours."""
 
     seen: UnaryCost
     hidden: UnaryCost
@@ -51,11 +51,11 @@ class SecondOrderEnergy:
     """The second difference of disparity, in pixels, from which on a bend costs its most."""
 
     def value(self, disparity: DepthMap) -> float:
-        """The energy of a map."""
+        """Compute the energy of a map."""
         return float(sum(part.sum(dtype=np.float64) for part in self.parts(disparity)))
 
     def parts(self, disparity: DepthMap) -> tuple[Floats, Floats, Floats]:
-        """The costs of pixels, of bends along rows and of bends along columns."""
+        """Compute the costs of pixels, of bends along rows and of bends along columns."""
         pixels = np.where(hidden_pixels(disparity), self.hidden(disparity), self.seen(disparity))
         rows, columns = (self._bends(triple, most) for triple, most in self._triples(disparity))
         return pixels, rows, columns
@@ -90,28 +90,28 @@ def fuse(
     improvements: int = 2,
     cut: Cutter | None = None,
 ) -> Fused:
-    """A map that takes each pixel from one of the two and costs no more than either; the current costs ``before``.
+    """Take each pixel from one of two maps, at no higher cost than either; the current one costs ``before``.
 
     What roof duality leaves open is decided region by region, then tried again ``improvements`` times with a random
     half of it held; the true energy of the whole map decides.
     """
     cut = cut or cutter()
     before = energy.value(current) if before is None else before
-    proposal = np.where(np.abs(proposal - current) < SAME, current, proposal)
+    proposal = np.where(np.abs(proposal - current) < MIN_CHANGE_PX, current, proposal)
     problem = reduced(energy, current, proposal)
     # Where both maps are as good, the current one stays: roof duality would leave a tie open.
-    problem.slope[: current.size] += STEPS * TIE
+    problem.slope[: current.size] += COST_STEPS * PROPOSAL_COST
     labels = roof_duality(problem, cut)
     told = labels[: current.size].reshape(current.shape)
     best, least = np.zeros(current.shape, bool), before
     for taken in _completions(energy, current, proposal, told):
         value = energy.value(np.where(taken, proposal, current))
-        if value < least - TINY:
+        if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
     for _ in range(improvements if (told == UNLABELLED).any() else 0):
         taken = _improved(problem, labels, best, rng, cut)
         value = energy.value(np.where(taken, proposal, current))
-        if value < least - TINY:
+        if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
     return Fused(np.where(best, proposal, current), least, float((told != UNLABELLED).mean()))
 
@@ -119,7 +119,7 @@ def fuse(
 def _completions(
     energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap, told: NDArray[np.int8]
 ) -> Iterator[NDArray[np.bool_]]:
-    """Where the proposal is taken: open pixels keep the current map, or take it, as all pixels may, or by regions."""
+    """Complete a labelling: open pixels keep the current map, or take the proposal; all at once, or by regions."""
     taken, unknown = told == 1, told == UNLABELLED
     yield taken
     if not unknown.any():
@@ -140,7 +140,7 @@ def _completions(
 def _improved(
     problem: Polynomial, labels: NDArray[np.int8], taken: NDArray[np.bool_], rng: Generator, cut: Cutter
 ) -> NDArray[np.bool_]:
-    """A labelling that costs no more: open pixels are free again, but for a random half of them, in blocks."""
+    """Improve a labelling: open pixels are free again, except a random half of them, in blocks."""
     n = taken.size
     unknown = labels[:n].reshape(taken.shape) == UNLABELLED
     side = int(rng.integers(2, 17))
@@ -156,7 +156,7 @@ def _improved(
 
 
 def _with_help(problem: Polynomial, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The labels of pixels, and those of the variables of help that then cost least."""
+    """Add the auxiliary variables that cost least to the labels of pixels."""
     n, pixels = taken.size, taken.ravel()
     helping = (problem.second >= n) & pixels[problem.first % n]
     slope = problem.slope + np.bincount(
@@ -166,7 +166,7 @@ def _with_help(problem: Polynomial, taken: NDArray[np.bool_]) -> NDArray[np.bool
 
 
 def reduced(energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap) -> Polynomial:
-    """The energy of every choice (1 = the proposal), less a constant; pixels come first, then variables of help.
+    """Build the energy of every choice (1 = the proposal), up to a constant; pixels first, then auxiliary variables.
 
     The least over the variables of help is the energy itself.
     """
@@ -189,7 +189,7 @@ def reduced(energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap) ->
 
 
 def _bend(terms: _Terms, places: list[Index], table: Floats) -> None:
-    """The costs of triples, one variable of help for each that is no sum of pairs."""
+    """Add the costs of triples, with one auxiliary variable for each that is no sum of pairs."""
     # Differences along each axis turn a table of costs into the coefficients of 1, x, y, z, xy, ..., xyz.
     for axis in range(3):
         none, one = np.split(table, 2, axis)
@@ -202,7 +202,7 @@ def _bend(terms: _Terms, places: list[Index], table: Floats) -> None:
         # c xyz for c > 0 is c times the least over v of xy + xz + yz + v (1 - x - y - z);
         terms.pair(places[i], places[j], coefficient + np.maximum(cubic, 0))
     # for c < 0 it is c times the least over w of w (x + y + z - 2).
-    needed = np.flatnonzero(np.abs(cubic) > TINY)
+    needed = np.flatnonzero(np.abs(cubic) > MIN_ENERGY_GAIN)
     cubic = cubic[needed]
     help_ = terms.helpers(len(needed))
     terms.slope(help_, np.where(cubic > 0, cubic, -2 * cubic))
@@ -211,7 +211,7 @@ def _bend(terms: _Terms, places: list[Index], table: Floats) -> None:
 
 
 def _hide(terms: _Terms, maps: Floats, extra: Floats) -> NDArray[np.bool_]:
-    """What it costs more to be hidden, where that depends on the choice; returns where it does not, (2, pixels)."""
+    """Add what being hidden costs more where it depends on the choice; return where it does not, (2, pixels)."""
     n = maps[0].size
     hidden, hider = _lines_of_sight(maps)
     other, certain = hider % n, np.zeros(2 * n, bool)
@@ -234,14 +234,14 @@ def _hide(terms: _Terms, maps: Floats, extra: Floats) -> NDArray[np.bool_]:
 
 
 def hidden_pixels(disparity: DepthMap) -> NDArray[np.bool_]:
-    """Whether another pixel, nearer to the cameras, lies on the line of sight from the right one."""
+    """Find the pixels that another one, nearer to the cameras, hides from the right camera."""
     hidden = np.zeros(disparity.size, bool)
     hidden[_lines_of_sight(disparity[None])[0]] = True
     return hidden.reshape(disparity.shape)
 
 
 def _lines_of_sight(maps: Floats) -> tuple[Index, Index]:
-    """Pairs of hidden and hiding samples, numbered map by map, then row by row; not two of one pixel.
+    """Find pairs of hidden and hiding samples, numbered map by map, then row by row; not two of one pixel.
 
     What lies outside the right view is not seen there anyway.
     """
@@ -253,7 +253,7 @@ def _lines_of_sight(maps: Floats) -> tuple[Index, Index]:
     place, numbers, disparity = (np.take_along_axis(array, order, axis=1) for array in by_row)
     found: list[tuple[Index, Index]] = []
     for step in range(1, n_maps * width):
-        near = (place[:, step:] - place[:, :-step] < NEAR).nonzero()
+        near = (place[:, step:] - place[:, :-step] < SAME_LINE_PX).nonzero()
         if not len(near[0]):
             break
         rows, first, second = near[0], near[1], near[1] + step
@@ -269,7 +269,7 @@ def _lines_of_sight(maps: Floats) -> tuple[Index, Index]:
 
 
 class _Terms:
-    """A polynomial in the making: pairs of pixels are merged, for roof duality tells less of an edge in two parts."""
+    """A polynomial under construction, which merges pairs of pixels: roof duality is weaker if an edge is split."""
 
     def __init__(self, n_pixels: int) -> None:
         self.n_pixels = self.n = n_pixels
@@ -285,7 +285,7 @@ class _Terms:
         self.slopes.append((at, coefficient))
 
     def pair(self, first: Index, second: Index, coefficient: Floats) -> None:
-        """Of two pixels."""
+        """Add the cost of two pixels."""
         self.pairs.append((first, second, coefficient))
 
     def helped(self, pixel: Index, helper: Index, coefficient: Floats) -> None:
@@ -294,7 +294,7 @@ class _Terms:
     def product(
         self, first: Index, is_one: NDArray[np.bool_], second: Index, other_is_one: NDArray[np.bool_], price: Floats
     ) -> None:
-        """The price where the first is 1, or 0 if so said, and the second too."""
+        """Add a price where the first variable is 1, or 0 if so requested, and the second one is 1."""
         # x for "is 1" and 1 - x for "is 0"; the constant does not matter.
         sign, other_sign = np.where(is_one, 1.0, -1.0), np.where(other_is_one, 1.0, -1.0)
         self.slope(first, np.where(other_is_one, 0.0, sign * price))
@@ -312,8 +312,8 @@ class _Terms:
         coupling = np.bincount(which, coupling, minlength=len(key))
         pixels, helpers, helping = (np.concatenate(parts) for parts in zip(*self.to_help, strict=True))
         return Polynomial(
-            STEPS * slope,
+            COST_STEPS * slope,
             np.concatenate([key // self.n_pixels, pixels]).astype(np.int32),
             np.concatenate([key % self.n_pixels, helpers]).astype(np.int32),
-            STEPS * np.concatenate([coupling, helping]),
+            COST_STEPS * np.concatenate([coupling, helping]),
         )

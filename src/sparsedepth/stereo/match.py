@@ -36,7 +36,7 @@ EDGE_RADIUS_PX = 2
 
 @dataclass(frozen=True)
 class Stage:
-    """What is being done, of how much, and in the last one the result."""
+    """A step of the matcher: what is being done, its position, and in the last one the result."""
 
     description: str
     done: int

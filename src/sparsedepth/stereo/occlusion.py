@@ -1,4 +1,4 @@
-"""Pixels that one view shows and the other does not: found by matching both ways, filled from what lies behind."""
+"""Occlusions: pixels that one view shows and the other does not, found by a left-right check and filled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsedepth.vocabulary import DepthMap, Floats
 
 Mask = NDArray[np.bool_]
 
-CHUNK = 1 << 13
+PIXELS_PER_CHUNK = 1 << 13
 """Pixels whose histograms are held at once, which bounds the memory a large map needs."""
 
 FAR_COLOUR = 1e4
@@ -41,7 +41,7 @@ def speckles(disparity: DepthMap, min_px: int, max_step: float = 1.0) -> Mask:
 
 
 def fill_background(disparity: DepthMap, bad: Mask, guide: Floats | None = None) -> DepthMap:
-    """Each bad pixel takes the smaller disparity of the nearest good ones in its row: what is hidden lies behind.
+    """Fill each bad pixel with the smaller disparity of the nearest good ones in its row: the background.
 
     With a ``guide`` (height, width, channels), the surfaces of those two go on with the slope that they have among
     the good pixels around them. A row without good pixels takes that of the nearest row with some; a map without any
@@ -70,18 +70,18 @@ def _at(values: Floats, columns: NDArray[np.intp]) -> Floats:
     return np.take_along_axis(values, columns, axis=1)
 
 
-REACH = 12
-WINDOW = range(-REACH, REACH + 1, 2)
+SLOPE_RADIUS_PX = 12
+SLOPE_STEPS_PX = range(-SLOPE_RADIUS_PX, SLOPE_RADIUS_PX + 1, 2)
 """Rows and columns around a pixel that its slope is estimated from."""
-LIKE_COLOUR, LIKE_LEVEL = 20.0, 0.7
+COLOUR_SCALE, LEVEL_SCALE_PX = 20.0, 0.7
 """Standard deviations of the colours (0..255) and the disparities that belong to one surface; of the latter beside the
 pixel, and a tenth more with every pixel further."""
-STIFF, STEEPEST = 250.0, 0.35
+SLOPE_PRIOR_PX2, MAX_SLOPE = 250.0, 0.35
 """So many squared pixels speak for no slope; and the most there is, in pixels of disparity a pixel."""
 
 
 def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, DepthMap]:
-    """Level, and slope along the row, of a plane through what is like each good pixel beside a bad one.
+    """Fit a plane to what is similar to each good pixel next to a bad one; return level and slope along the row.
 
     By ridge regression; elsewhere the map itself, and no slope.
     """
@@ -90,23 +90,24 @@ def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, 
     beside[:, :-1] |= bad[:, 1:]
     rows, columns = np.nonzero(beside & ~bad)
     level, slope = disparity.astype(np.float64), np.zeros(disparity.shape)
-    neighbours = Neighbours.at(disparity.shape, (rows, columns), np.array(list(product(WINDOW, WINDOW))))
+    offsets = np.array(list(product(SLOPE_STEPS_PX, SLOPE_STEPS_PX)))
+    neighbours = Neighbours.at(disparity.shape, (rows, columns), offsets)
     here = neighbours.centre
     values, good = neighbours.pad(level, 0), neighbours.pad(~bad, 0)
-    colours = [neighbours.pad(guide[..., k] / (np.sqrt(2) * LIKE_COLOUR), 0) for k in range(guide.shape[2])]
+    colours = [neighbours.pad(guide[..., k] / (np.sqrt(2) * COLOUR_SCALE), 0) for k in range(guide.shape[2])]
     squares, sides = np.zeros((len(here), 3, 3)), np.zeros((len(here), 3))
-    squares[:, [0, 1, 2], [0, 1, 2]] = 1e-3, STIFF, STIFF
-    for shift, (dy, dx) in zip(neighbours.shift, product(WINDOW, WINDOW), strict=True):
+    squares[:, [0, 1, 2], [0, 1, 2]] = 1e-3, SLOPE_PRIOR_PX2, SLOPE_PRIOR_PX2
+    for shift, (dy, dx) in zip(neighbours.shift, offsets.tolist(), strict=True):
         there, terms = here + shift, np.array([1.0, dx, dy])
         away = values[there] - values[here]
         unlike = sum((plane[there] - plane[here]) ** 2 for plane in colours)
-        unlike += (away / (LIKE_LEVEL * (1 + 0.1 * np.hypot(dx, dy)))) ** 2 / 2
+        unlike += (away / (LEVEL_SCALE_PX * (1 + 0.1 * np.hypot(dx, dy)))) ** 2 / 2
         weight = good[there] * np.exp(-unlike)
         squares += weight[:, None, None] * np.outer(terms, terms)
         sides += (weight * away)[:, None] * terms
     planes = np.linalg.solve(squares, sides[..., None])[..., 0]
     level[rows, columns] += planes[:, 0]
-    slope[rows, columns] = np.clip(planes[:, 1], -STEEPEST, STEEPEST)
+    slope[rows, columns] = np.clip(planes[:, 1], -MAX_SLOPE, MAX_SLOPE)
     return level, slope
 
 
@@ -121,7 +122,7 @@ def weighted_median(
     colour: float = 25.5,
     bins_per_pixel: int = 2,
 ) -> DepthMap:
-    """The median of a window in which pixels count as their colours are alike, at some pixels of a map.
+    """Replace some pixels by a median of their window in which pixels count by similarity of colour.
 
     Of the window's rows and columns one in ``every`` is looked at. A neighbour counts exp(-c**2 / (2 colour**2)), c the
     distance of colours in ``guide`` (height, width, channels), times its ``trust``. Disparities, none negative,
@@ -136,8 +137,8 @@ def weighted_median(
     share = neighbours.pad(np.ones_like(disparity) if trust is None else trust, 0).astype(np.float32)
     scaled = np.moveaxis(guide / (np.sqrt(2) * colour), -1, 0)
     planes = np.stack([neighbours.pad(plane, FAR_COLOUR) for plane in scaled]).astype(np.float32)
-    for begin in range(0, len(rows), CHUNK):
-        part = slice(begin, begin + CHUNK)
+    for begin in range(0, len(rows), PIXELS_PER_CHUNK):
+        part = slice(begin, begin + PIXELS_PER_CHUNK)
         places = neighbours.centre[part]
         found = _median_bins(padded_bins, planes, share, places, neighbours.shift, int(bins.max()) + 1)
         known = found >= 0
@@ -153,7 +154,7 @@ def _median_bins(
     shifts: Iterable[int],
     n_bins: int,
 ) -> NDArray[np.intp]:
-    """The bin at which half the weight is reached, -1 where nothing has any weight."""
+    """Find the bin at which half the weight is reached, -1 where there is no weight."""
     histogram = np.zeros(len(places) * n_bins, np.float32)
     starts = np.arange(len(places)) * n_bins
     own = planes[:, places]
@@ -167,11 +168,11 @@ def _median_bins(
 
 
 def near_edges(disparity: DepthMap, radius: int, step: float = 1.0) -> Mask:
-    """Where the disparities within a window differ by more than a step."""
+    """Find the pixels within a window of which disparities differ by more than a step."""
     lowest, highest = local_range(disparity, radius)
     return highest - lowest > step
 
 
 def smooth(disparity: DepthMap, size: int = 5) -> DepthMap:
-    """The median of a window; the map's edge goes on."""
+    """Apply a median filter; the map's edge is repeated."""
     return median_filter(disparity, size=size, mode="nearest")

@@ -1,4 +1,4 @@
-"""OpenCV's semi-global block matching, as a peer and as a matcher below the top layer; the extra [stereo] brings it."""
+"""OpenCV's semi-global block matching, as a baseline and as a matcher; the extra [stereo] installs it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from sparsedepth.neighbourhood import connected_components
 from sparsedepth.stereo.occlusion import fill_background
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, StereoPair
 
-BLOCK = 3
-SIXTEENTHS = 16.0
+BLOCK_SIDE_PX = 3
+STEPS_PER_PX = 16.0
 """OpenCV's disparities are whole numbers of these."""
 
 
 def block_matching(pair: StereoPair) -> DepthMap:
-    """Eight-path SGBM with its own left-right and speckle checks, NaN where they fail."""
+    """Match by eight-path SGBM with its own left-right and speckle checks; NaN where they fail."""
     cv2 = _opencv()
     left, right = _views(pair)
-    found = _matcher(cv2, pair).compute(left, right)[:, _margin(pair) :] / np.float32(SIXTEENTHS)
+    found = _matcher(cv2, pair).compute(left, right)[:, _margin(pair) :] / np.float32(STEPS_PER_PX)
     return np.where(found >= 0, found, np.float32(np.nan))
 
 
 def filled(pair: StereoPair) -> DepthMap:
-    """`block_matching` with its holes filled from what lies behind them, in the row."""
+    """Match by `block_matching`, and fill its holes from the background in the row."""
     found = block_matching(pair)
     return fill_background(np.nan_to_num(found), np.isnan(found))
 
 
 def filtered(pair: StereoPair) -> DepthMap:
-    """SGBM of both views, smoothed by weighted least squares along the colours of the left one (SGBM + WLS)."""
+    """Match both views by SGBM, and smooth along the left one's colours by weighted least squares (SGBM + WLS)."""
     cv2 = _opencv()
     left, right = _views(pair)
     matcher = _matcher(cv2, pair)
@@ -40,7 +40,7 @@ def filtered(pair: StereoPair) -> DepthMap:
     smoother.setLambda(8000.0)
     smoother.setSigmaColor(1.5)
     found = smoother.filter(matcher.compute(left, right), left, disparity_map_right=other.compute(right, left))
-    return np.maximum(found[:, _margin(pair) :] / np.float32(SIXTEENTHS), 0)
+    return np.maximum(found[:, _margin(pair) :] / np.float32(STEPS_PER_PX), 0)
 
 
 def _opencv() -> Any:
@@ -54,7 +54,7 @@ def _opencv() -> Any:
 
 
 def _margin(pair: StereoPair) -> int:
-    """Columns put before both views, for OpenCV leaves out as many on the left; its ranges are multiples of 16."""
+    """Compute the columns to pad on the left, where OpenCV leaves out as many; its ranges are multiples of 16."""
     return -(-(pair.max_disparity + 1) // 16) * 16
 
 
@@ -66,11 +66,11 @@ def _views(pair: StereoPair) -> list[Any]:
 
 
 def _matcher(cv2: Any, pair: StereoPair) -> Any:
-    area = (3 if pair.left.shape[2] == 3 else 1) * BLOCK**2
+    area = (3 if pair.left.shape[2] == 3 else 1) * BLOCK_SIDE_PX**2
     return cv2.StereoSGBM_create(
         minDisparity=0,
         numDisparities=_margin(pair),
-        blockSize=BLOCK,
+        blockSize=BLOCK_SIDE_PX,
         P1=8 * area,
         P2=32 * area,
         disp12MaxDiff=1,
@@ -83,7 +83,7 @@ def _matcher(cv2: Any, pair: StereoPair) -> Any:
 
 
 def mean_shift_segments(picture: Floats, *, space: float = 4.0, colour: float = 5.0) -> NDArray[np.int32]:
-    """Numbers of segments, from 0 on: neighbours that mean shift (Comaniciu & Meer 2002) brings to one colour.
+    """Segment a picture into neighbours that mean shift (Comaniciu & Meer 2002) brings to one colour.
 
     ``space`` is the radius of its window in pixels, ``colour`` that in OpenCV's Luv of bytes. Many segments are of one
     pixel.

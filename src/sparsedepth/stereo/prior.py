@@ -1,4 +1,4 @@
-"""What the top layer changes below it: the cost of a pixel's disparity (Eq. 13) and how much the data count (Eq. 14).
+"""Feedback of a belief to the matcher: the cost of a disparity (Eq. 13) and the weight of the data (Eq. 14).
 
 As printed, Eq. 14 is the mean *square* of a difference of data costs, while Eq. 13 divides such a cost by it: the units
 do not agree, and on whole-pixel labels it is zero for most pixels, because their window holds but one label. Here the
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, UnaryCost
 
-STEPS = np.linspace(-1, 1, 9)
+WINDOW_SIGMAS = np.linspace(-1, 1, 9)
 """Where the window of Eq. 14 is sampled, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """How strongly a belief acts on the cost of disparities; the defaults fit the scale of graph cuts (K = 20)."""
+    """The strength with which a belief acts on the cost of disparities; the defaults fit graph cuts (K = 20)."""
 
     prior: float = 6.0
     """What a deviation of sqrt(2) standard deviations costs; 0 = no prior."""
@@ -40,13 +40,13 @@ class Feedback:
             )
 
 
-NONE = Feedback(prior=0.0, least_weight=1.0)
+NO_FEEDBACK = Feedback(prior=0.0, least_weight=1.0)
 """The cost stays as it is, to the last bit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Believed:
-    """Data whose weight differs from pixel to pixel, and a prior: a cost for solvers that look no further, as most do.
+    """A cost with weighted data and a prior, for solvers that do not model visibility, as most do not.
 
     One that knows which pixels the other view does not show has its own cost for their data, but the same prior.
     """
@@ -62,7 +62,7 @@ class Believed:
         return self.with_data(self.data)(disparity)
 
     def with_data(self, data: UnaryCost) -> UnaryCost:
-        """The same weights and prior with other costs of data."""
+        """Combine the weights and the prior with other costs of data."""
 
         def cost(disparity: DepthMap) -> Floats:
             away = np.asarray(disparity, np.float32) - self.mean
@@ -72,7 +72,7 @@ class Believed:
 
 
 def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Believed:
-    """The unary of Eq. 13: weighted data, plus the squared distance to what is believed over twice its variance.
+    """Build the unary of Eq. 13: weighted data, plus the squared distance to the belief over twice its variance.
 
     Where nothing is believed (NaN, or infinite variance) the cost stays as it is.
 
@@ -81,15 +81,15 @@ def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()
     >>> with_belief(cost, belief, Feedback(prior=2.0, least_weight=1.0))(np.array([[2.0, 2.0]])).tolist()
     [[1.0, 0.0]]
     """
-    mean, deviation, known = _told(belief, feedback)
+    mean, deviation, known = _floored(belief, feedback)
     weight = data_weight(cost, belief, feedback)
     precision = np.where(known, feedback.prior / (2 * deviation**2), 0).astype(np.float32)
     return Believed(cost, weight, mean, precision, feedback.prior * feedback.cap)
 
 
 def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:
-    """How much the data of each pixel count, up to 1: less where they vary more than at the median pixel (Eq. 14)."""
-    known = _told(belief, feedback)[2]
+    """Compute the weight of each pixel's data, up to 1: less where they vary more than at the median pixel (Eq. 14)."""
+    known = _floored(belief, feedback)[2]
     if feedback.least_weight == 1 or not known.any():
         return np.ones(known.shape, np.float32)
     spread = data_deviation(cost, belief, feedback)
@@ -99,15 +99,15 @@ def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()
 
 
 def data_deviation(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:
-    """The root of Eq. 14: how far data costs within a standard deviation of the belief are from that at its mean."""
-    mean, deviation, known = _told(belief, feedback)
+    """Compute the root of Eq. 14: how data costs within a standard deviation of the belief differ from its mean's."""
+    mean, deviation, known = _floored(belief, feedback)
     centre = cost(mean)
-    around = sum((cost(mean + np.float32(step) * deviation) - centre) ** 2 for step in STEPS)
-    return np.where(known, np.sqrt(around / len(STEPS)), 0)
+    around = sum((cost(mean + np.float32(step) * deviation) - centre) ** 2 for step in WINDOW_SIGMAS)
+    return np.where(known, np.sqrt(around / len(WINDOW_SIGMAS)), 0)
 
 
-def _told(belief: Belief, feedback: Feedback) -> tuple[DepthMap, DepthMap, NDArray[np.bool_]]:
-    """Mean and floored standard deviation, finite everywhere, and where they mean something."""
+def _floored(belief: Belief, feedback: Feedback) -> tuple[DepthMap, DepthMap, NDArray[np.bool_]]:
+    """Compute mean and floored standard deviation, finite everywhere, and where they are valid."""
     known = np.isfinite(belief.mean) & np.isfinite(belief.variance)
     mean = np.where(known, belief.mean, 0).astype(np.float32)
     deviation = np.sqrt(np.where(known, belief.variance, 1)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Maps that second-order stereo may take pixels from: level ones, planes in segments of the picture, smoothed ones."""
+"""Proposals for second-order stereo: constant maps, planes in segments of the picture, smoothed maps."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ Segments = NDArray[np.int32]
 
 COARSENESS = (1, 2, 3, 5, 8, 12, 24)
 """Of the segments that planes are fitted to: each joins more of the picture than the one before."""
-HYPOTHESES = 40
+N_HYPOTHESES = 40
 """Planes through three random pixels that each segment tries."""
-TOLERANCE = 1.0
+PLANE_TOLERANCE_PX = 1.0
 """Pixels of a segment that are nearer to its plane, in pixels of disparity, speak for it."""
-STEEPEST = 0.9
+MAX_PLANE_SLOPE = 0.9
 """Disparity a pixel: from 1 on a plane would be seen from the side by one of the cameras."""
 
 
 def level(pair: StereoPair, rng: Generator) -> DepthMap:
-    """One random disparity everywhere (SameUni)."""
+    """Propose one random disparity everywhere (SameUni)."""
     return np.full(pair.shape, rng.uniform(0, pair.max_disparity), np.float32)
 
 
 def random_map(pair: StereoPair, rng: Generator) -> DepthMap:
-    """A random disparity for each pixel."""
+    """Propose a random disparity for each pixel."""
     return rng.uniform(0, pair.max_disparity, pair.shape).astype(np.float32)
 
 
 def smoothed(disparity: DepthMap, *, vertical: bool) -> DepthMap:
-    """The mean of the neighbours above and below, or left and right, of each pixel; at the border, the pixel."""
+    """Propose the mean of the neighbours above and below, or left and right, of each pixel; the border stays."""
     values = disparity.T if vertical else disparity
     result = values.copy()
     result[:, 1:-1] = (values[:, :-2] + values[:, 2:]) / 2
@@ -48,25 +48,25 @@ def smoothed(disparity: DepthMap, *, vertical: bool) -> DepthMap:
 
 
 def matched_windows(unary: UnaryCost, pair: StereoPair, *, side: int = 5) -> DepthMap:
-    """The cheapest disparity of the window around each pixel, by itself."""
+    """Find the cheapest disparity of the window around each pixel, by itself."""
     volume = sample(unary, pair, range(pair.max_disparity + 1))
     return winner(np.stack([uniform_filter(plane, side, mode="nearest") for plane in volume]))
 
 
 def matched_by_cost(unary: UnaryCost, pair: StereoPair) -> DepthMap:
-    """Semi-global matching with a cost of the scale of `costs.photo_consistency`."""
+    """Match semi-globally with a cost of the scale of `costs.photo_consistency`."""
     return semi_global.solve(unary, pair, None, np.random.default_rng(0), step_penalty=0.3, jump_penalty=1.2)
 
 
 def matched_both_ways(pair: StereoPair) -> tuple[DepthMap, NDArray[np.bool_]]:
-    """Semi-global matching with its own cost, filled from behind where the views disagree, and where they agree."""
+    """Match semi-globally with its own cost, filled where the views disagree; return also where they agree."""
     left, right = both_ways(pair)
     agree = lr_difference(left, right) <= 1
     return fill_background(left, ~agree), agree
 
 
 def segmentation(picture: Floats, coarseness: int, *, blurred: bool) -> Segments:
-    """Numbers of segments by minimum spanning trees (Felzenszwalb & Huttenlocher 2004), from fine to coarse."""
+    """Segment a picture by minimum spanning trees (Felzenszwalb & Huttenlocher 2004), from fine to coarse."""
     scale, sigma = (30, 0.8) if blurred else (100, 0.0)
     return felzenszwalb(
         picture / np.float32(255), scale=scale * coarseness, sigma=sigma, min_size=10 * coarseness, channel_axis=2
@@ -80,7 +80,7 @@ def planes(
     max_disparity: float,
     rng: Generator,
 ) -> DepthMap:
-    """A plane in each segment, fitted to its trusted pixels (SegPln): the best of random ones, then least squares.
+    """Fit a plane in each segment to its trusted pixels (SegPln): the best of random ones, then least squares.
 
     A segment in which three pixels cannot be trusted, or whose plane is too steep, is level, at its median, or at that
     of the map; a map without trusted pixels becomes 0.
@@ -90,7 +90,7 @@ def planes(
     fits = _Segmented.of(disparity, trusted, segments)
     best = fits.level()
     most = fits.votes(best)
-    for _ in range(HYPOTHESES):
+    for _ in range(N_HYPOTHESES):
         tried = fits.through_three(rng)
         votes = fits.votes(tried)
         better = (votes > most) & _moderate(tried)
@@ -103,7 +103,7 @@ def planes(
 
 
 def _moderate(planes_: Floats) -> NDArray[np.bool_]:
-    return np.asarray(np.isfinite(planes_[:, 2]) & (np.abs(planes_[:, :2]).max(axis=1) < STEEPEST))
+    return np.asarray(np.isfinite(planes_[:, 2]) & (np.abs(planes_[:, :2]).max(axis=1) < MAX_PLANE_SLOPE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class _Segmented:
         return cls(segments, centre, segment, start, place, disparity.ravel()[at].astype(np.float64))
 
     def level(self) -> Floats:
-        """The median of each segment; of those without trusted pixels, that of all."""
+        """Compute the median of each segment; of those without trusted pixels, the median of all."""
         n = len(self.centre)
         order = np.lexsort((self.value, self.segment))
         count = np.diff(self.start)
@@ -147,7 +147,7 @@ class _Segmented:
         return planes_
 
     def through_three(self, rng: Generator) -> Floats:
-        """The plane through three random pixels of each segment; NaN where they lie on a line."""
+        """Fit the plane through three random pixels of each segment; NaN where they are collinear."""
         n, count = len(self.centre), np.diff(self.start)
         chosen = self.start[:-1, None] + (rng.random((n, 3)) * count[:, None]).astype(np.intp)
         chosen = np.minimum(chosen, len(self.value) - 1)
@@ -159,14 +159,14 @@ class _Segmented:
         return np.column_stack([slopes, a[:, 2] - (slopes * a[:, :2]).sum(axis=1)])
 
     def votes(self, planes_: Floats) -> Vector:
-        """How well pixels agree with the plane of their segment: 1 each on it, 0 from the tolerance on."""
-        away = self._residual(planes_) / TOLERANCE
+        """Score how well pixels agree with the plane of their segment: 1 each on it, 0 from the tolerance on."""
+        away = self._residual(planes_) / PLANE_TOLERANCE_PX
         votes = np.bincount(self.segment, np.maximum(1 - away**2, 0), minlength=len(planes_))
         return votes.astype(np.float64)
 
     def least_squares(self, planes_: Floats) -> Floats:
-        """The plane of least squares through the pixels near to one; NaN where these lie on a line."""
-        near = self._residual(planes_) < TOLERANCE
+        """Fit the plane of least squares through the pixels near to one; NaN where these are collinear."""
+        near = self._residual(planes_) < PLANE_TOLERANCE_PX
         which, n = self.segment[near], len(planes_)
         basis = np.column_stack([self.place[near], np.ones(int(near.sum()))])
         normal, right = np.empty((n, 3, 3)), np.empty((n, 3))

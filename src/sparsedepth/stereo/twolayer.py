@@ -1,4 +1,4 @@
-"""The two layers in turn: disparities from the views and a belief, then a belief from the disparities."""
+"""The two layers in alternation: disparities from the views and a belief, then a belief from the disparities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Energy = Callable[[UnaryCost, StereoPair, DepthMap], float]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A disparity map, and the belief about the map before, with which it was found."""
+    """A disparity map, and the belief about the previous map with which it was found."""
 
     disparity: DepthMap
     belief: Belief | None
@@ -32,7 +32,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Settings:
-    """Which dictionary, how many rounds and how strong a smoothness a published result had."""
+    """The dictionary, the rounds and the smoothness of a published result."""
 
     dictionary: str
     rounds: int
@@ -45,7 +45,7 @@ PAPER = Settings(dictionary="phi1_32", rounds=3, potts=20.0, move="swap")
 
 
 def unary_energy(cost: UnaryCost, pair: StereoPair, disparity: DepthMap) -> float:
-    """The sum of the pixels' costs, for want of a solver's own smoothness."""
+    """Add the costs of all pixels, without any smoothness."""
     return float(cost(disparity).sum(dtype=np.float64))
 
 
@@ -62,7 +62,7 @@ def two_layer(
     first: DepthMap | None = None,
     energy: Energy = unary_energy,
 ) -> Iterator[Estimate]:
-    """The plain matcher's map, then one map a round, each found with the belief about the one before.
+    """Yield the plain matcher's map, then one map a round, each found with the belief about the one before.
 
     Any solver and any ``believe`` will do. ``start`` is where the matcher begins, zeros if not given; each round goes
     on from the map before. ``first`` is the plain matcher's map where it is known already.

@@ -1,4 +1,4 @@
-"""Which view is the left one: in the wrong order, few matches are found both ways."""
+"""A check of the order of the views: exchanged views have few matches that agree both ways."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from sparsedepth.stereo.occlusion import lr_difference
 from sparsedepth.stereo.solvers import semi_global
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
 
-ENOUGH = 16
+SEARCHED_DISPARITIES = 16
 """Disparities that are searched in pictures made smaller, which takes little time."""
-CLEARLY = 0.1
+MIN_FRACTION_BETTER = 0.1
 """By so much of all pixels the other order must be better; it is in all 27 scenes of Middlebury 2005 and 2006."""
 
 
 def looks_swapped(pair: StereoPair) -> bool:
-    """Whether far more pixels match both ways if the views are exchanged."""
-    factor = min(-(-pair.max_disparity // ENOUGH), *(max(side // 8, 1) for side in pair.shape))
+    """Test whether far more pixels match both ways if the views are exchanged."""
+    factor = min(-(-pair.max_disparity // SEARCHED_DISPARITIES), *(max(side // 8, 1) for side in pair.shape))
     left, right = (_reduced(view, factor) for view in (pair.left, pair.right))
     reach = min(max(-(-pair.max_disparity // factor), 1), left.shape[1] - 1)
     as_given, exchanged = (
         _consistent(StereoPair(*views, max_disparity=reach)) for views in ((left, right), (right, left))
     )
-    return exchanged > as_given + CLEARLY
+    return exchanged > as_given + MIN_FRACTION_BETTER
 
 
 def both_ways(pair: StereoPair) -> tuple[DepthMap, DepthMap]:
-    """The maps of the left and of the right view, by semi-global matching."""
+    """Match the left and the right view semi-globally."""
     rng = np.random.default_rng(0)
     left, mirrored = (semi_global.solve(ad_census(each), each, None, rng) for each in (pair, pair.mirrored()))
     return left, mirrored[:, ::-1]
 
 
 def _consistent(pair: StereoPair) -> float:
-    """The share of pixels that match both ways."""
+    """Compute the fraction of pixels that match both ways."""
     return float((lr_difference(*both_ways(pair)) <= 1).mean())
 
 
 def _reduced(view: Floats, factor: int) -> Floats:
-    """The means of square blocks; what does not fill one is cut off."""
+    """Average square blocks of a view; incomplete blocks are cut off."""
     height, width = (side // factor for side in view.shape[:2])
     blocks = view[: height * factor, : width * factor].reshape(height, factor, width, factor, -1)
     return blocks.mean(axis=(1, 3))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsedepth.atomic_files import finished
+from sparsedepth.atomic_files import atomic_file
 from sparsedepth.cli.batch.plan import Target
 from sparsedepth.cli.batch.spec import Outcome, RestoreSpec, RunContext
 from sparsedepth.cli.terminal import say
@@ -165,7 +165,7 @@ def _allocate(target: Target, source: memmap.MappedMap, files: ExitStack) -> Res
     def allocate(path: Path | None, dtype: type, profile: Profile | None) -> Pixels:
         if path is None or path.suffix.lower() not in memmap.SUFFIXES:
             return memmap.scratch((height, width), np.dtype(dtype), target.output.parent)
-        temporary = files.enter_context(finished(path))
+        temporary = files.enter_context(atomic_file(path))
         return memmap.new_file(temporary, (height, width), np.dtype(dtype), profile, kind=path.suffix.lower())
 
     depth = allocate(target.output, np.float32, profile)  # entered first, so that it takes its name last

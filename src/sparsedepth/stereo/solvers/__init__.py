@@ -1,4 +1,4 @@
-"""Solvers of the middle layer; a file is a solver, and its name is the name on the command line.
+"""Solvers of the matcher; a file is a solver, and its name is the name on the command line.
 
 A solver's file has ``solve(unary, pair, start, rng) -> disparity``: a map within 0 and ``pair.max_disparity`` whose
 cost, with the file's own idea of smoothness, is low. ``start`` is where it may begin; ``rng`` is its only chance. What
@@ -23,7 +23,7 @@ from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
 
 
 class Step(Protocol):
-    """Where a solver is."""
+    """The state of a solver after a step."""
 
     @property
     def disparity(self) -> DepthMap: ...
@@ -33,13 +33,13 @@ class Step(Protocol):
     def done(self) -> int: ...
     @property
     def total(self) -> int:
-        """Steps at most."""
+        """The largest number of steps."""
         ...
 
 
 @dataclass(frozen=True)
 class Solver:
-    """What a solver's file offers."""
+    """The functions that a solver's file offers."""
 
     solve: Callable[[UnaryCost, StereoPair, DepthMap | None, np.random.Generator], DepthMap]
     """A disparity map of low cost."""
@@ -52,12 +52,12 @@ class Solver:
 
 
 def names() -> list[str]:
-    """Every solver there is."""
+    """List all solvers."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def load(name: str) -> Solver:
-    """The solver of that name."""
+    """Load the solver of that name."""
     if name not in names():
         raise InputError(f"there is no solver {name!r}; choose one of {', '.join(names())}")
     module = import_module(f"{__name__}.{name}")

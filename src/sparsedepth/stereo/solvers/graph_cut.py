@@ -19,11 +19,11 @@ from sparsedepth.stereo.costs import birchfield_tomasi, sample
 from sparsedepth.stereo.cuts import Cutter, cutter, network
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, StereoPair, UnaryCost, Vector
 
-POTTS = 20.0
+POTTS_COST = 20.0
 """K, what a jump costs; the paper's."""
-ALIKE = 5.0
+SIMILAR_INTENSITY = 5.0
 """Neighbours whose intensities differ by less are alike, and a jump between them costs 2K; the paper's, of 0..255."""
-CYCLES = 20
+MAX_CYCLES = 20
 """At most; a cycle that changes nothing ends the search earlier."""
 
 Labels = NDArray[np.int16]
@@ -38,11 +38,11 @@ def solve(
     rng: Generator,
     *,
     move: str = "swap",
-    potts: float = POTTS,
-    alike: float = ALIKE,
-    cycles: int = CYCLES,
+    potts: float = POTTS_COST,
+    alike: float = SIMILAR_INTENSITY,
+    cycles: int = MAX_CYCLES,
 ) -> DepthMap:
-    """Whole-pixel disparities that no single move can improve, or those after so many cycles over all moves.
+    """Find whole-pixel disparities that no single move can improve, or those after ``cycles`` over all moves.
 
     ``move`` is "swap" (two labels trade pixels) or "expansion" (one label takes pixels from all others); ``rng`` orders
     the moves. Without a start every disparity is 0.
@@ -72,12 +72,12 @@ def improve(
     rng: Generator,
     *,
     move: str = "swap",
-    potts: float = POTTS,
-    alike: float = ALIKE,
-    cycles: int = CYCLES,
+    potts: float = POTTS_COST,
+    alike: float = SIMILAR_INTENSITY,
+    cycles: int = MAX_CYCLES,
     cut: Cutter | None = None,
 ) -> Iterator[Cycle]:
-    """Cycles of moves until nothing changes; the energy never rises. Arguments are those of `solve`.
+    """Yield cycles of moves until nothing changes; the energy never rises. Arguments are those of `solve`.
 
     ``cut`` is the library of maximum flows, the fastest one that is installed if not given.
     """
@@ -103,17 +103,24 @@ def improve(
 
 
 def energy(
-    unary: UnaryCost, pair: StereoPair, disparity: DepthMap, *, potts: float = POTTS, alike: float = ALIKE
+    unary: UnaryCost,
+    pair: StereoPair,
+    disparity: DepthMap,
+    *,
+    potts: float = POTTS_COST,
+    alike: float = SIMILAR_INTENSITY,
 ) -> float:
-    """What a disparity map costs: the unary of every pixel, and each pair of neighbours whose disparities differ."""
+    """Compute the energy of a map: the unary of every pixel, and each pair of neighbours that differ."""
     right, down = (weight.reshape(pair.shape) for weight in potts_weights(pair, potts, alike))
     cost = unary(disparity).sum(dtype=np.float64)
     cost += right[:, :-1][disparity[:, 1:] != disparity[:, :-1]].sum(dtype=np.float64)
     return float(cost + down[:-1][disparity[1:] != disparity[:-1]].sum(dtype=np.float64))
 
 
-def potts_weights(pair: StereoPair, potts: float = POTTS, alike: float = ALIKE) -> tuple[Vector, Vector]:
-    """What it costs each pixel, row by row, to differ from its right and from its lower neighbour; 0 where none is."""
+def potts_weights(
+    pair: StereoPair, potts: float = POTTS_COST, alike: float = SIMILAR_INTENSITY
+) -> tuple[Vector, Vector]:
+    """Compute what each pixel's difference from its right and its lower neighbour costs; 0 at the border."""
     grey = pair.left.mean(axis=2)
     weights = []
     for axis in (1, 0):
@@ -133,7 +140,7 @@ def _rounded(start: DepthMap | None, pair: StereoPair) -> Labels:
 
 @dataclass(eq=False)
 class Grid:
-    """Labels of a picture's pixels, row by row, and what they cost; moves change the labels in place."""
+    """The labels of a picture's pixels, row by row, and their costs; moves change the labels in place."""
 
     costs: Floats
     """(labels, pixels)"""
@@ -150,7 +157,7 @@ class Grid:
 
     @classmethod
     def of(cls, volume: Floats, weights: tuple[Vector, Vector], labels: Labels) -> Grid:
-        """The grid of a cost volume (labels, height, width)."""
+        """Build the grid of a cost volume (labels, height, width)."""
         n_labels, height, width = volume.shape
         links = ((1, weights[0]), (width, weights[1]))
         flat = volume.reshape(n_labels, -1)
@@ -166,11 +173,11 @@ class Grid:
         return float(total)
 
     def version(self, labels: tuple[int, ...]) -> Any:
-        """What a move's outcome depends on: of a swap its two labels, of an expansion everything."""
+        """Identify what a move's outcome depends on: of a swap its two labels, of an expansion everything."""
         return tuple(self.changes[list(labels)]) if len(labels) == 2 else int(self.changes.sum())
 
     def edges(self, nodes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector]:
-        """First and second node, by position among the nodes, and weight of each link between two of them."""
+        """List first and second node, by position among the nodes, and weight of each link between two of them."""
         self.place[nodes] = np.arange(len(nodes), dtype=np.int32)
         found = []
         for step, weight in self.links:
@@ -188,7 +195,7 @@ class Grid:
 
 
 def swap(grid: Grid, a: int, b: int, cut: Cutter) -> None:
-    """Let the pixels of two labels choose anew between them; others do not matter, as all jumps cost alike."""
+    """Let the pixels of two labels choose anew between them; others do not matter, as all jumps cost the same."""
     nodes = np.flatnonzero((grid.labels == a) | (grid.labels == b))
     if not len(nodes):
         return
@@ -199,7 +206,7 @@ def swap(grid: Grid, a: int, b: int, cut: Cutter) -> None:
     gain = slope[now_b].sum() - slope[then_b].sum()
     gain += weight[now_b[first] != now_b[second]].sum() - weight[then_b[first] != then_b[second]].sum()
     moved = now_b != then_b
-    if gain > TINY and moved.any():
+    if gain > MIN_ENERGY_GAIN and moved.any():
         grid.relabel(nodes[moved], np.where(then_b[moved], b, a).astype(np.int16))
 
 
@@ -217,12 +224,12 @@ def expansion(grid: Grid, a: int, cut: Cutter) -> None:
     taken = cut(network(uneven, first, second, weight, weight - cut_now))
     after = np.where(taken[first] != taken[second], weight, np.where(taken[first], 0.0, cut_now))
     gain = cut_now.sum() - after.sum() - slope[taken].sum()
-    if gain > TINY and taken.any():
+    if gain > MIN_ENERGY_GAIN and taken.any():
         grid.relabel(nodes[taken], np.full(int(taken.sum()), a, np.int16))
 
 
 def _to_label(grid: Grid, nodes: NDArray[np.intp], a: int) -> Vector:
-    """The weight of each node's links to pixels that have a label."""
+    """Add the weights of each node's links to pixels that have a label."""
     total = np.zeros(len(grid.labels))
     has = grid.labels == a
     for step, weight in grid.links:
@@ -231,7 +238,7 @@ def _to_label(grid: Grid, nodes: NDArray[np.intp], a: int) -> Vector:
     return total[nodes]
 
 
-TINY = 1e-6
+MIN_ENERGY_GAIN = 1e-6
 """A gain that rounding could feign."""
 
 MOVES: dict[str, Callable[..., None]] = {"swap": swap, "expansion": expansion}

@@ -1,4 +1,4 @@
-"""Second-order stereo (2OP; Woodford et al. 2009): planes cost nothing, and maps are fused until it does not pay.
+"""Second-order stereo (2OP; Woodford et al. 2009): planes cost nothing; maps are fused until the energy rests.
 
 The energy is that of `stereo.fusion`, the maps are those of `stereo.proposals`.
 """
@@ -23,13 +23,13 @@ from sparsedepth.stereo.opencv import mean_shift_segments
 from sparsedepth.stereo.prior import Believed, Feedback
 from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
 
-TOGETHER, APART = 4.32, 0.36
+MAX_BEND_COST_WITHIN, MAX_BEND_COST_ACROSS = 4.32, 0.36
 """What a bend costs at most within a segment of the picture, and across its border; those of the authors' program."""
-BEND = 1.18
+MAX_BEND_PX = 1.18
 """Pixels of second difference from which on it costs that; the authors' 2 % of the range of 59 pixels of Teddy."""
-COLOUR = 5.0
+SEGMENT_COLOUR_RADIUS = 5.0
 """Of the mean shift whose segments these are."""
-HIDDEN = LOG_2 + 0.01
+HIDDEN_COST = LOG_2 + 0.01
 """What a pixel costs that the right view does not show."""
 STAGE_FUSIONS = 60
 """Most fusions of a stage of the authors' schedule."""
@@ -68,7 +68,7 @@ def solve(
     with_mean: bool = False,
     **strengths: float,
 ) -> DepthMap:
-    """Real-valued disparities that no proposal of the schedule improves any more, in its order.
+    """Find real-valued disparities that no proposal of the schedule improves any more, in its order.
 
     ``schedule`` is "quick" (from semi-global matching; the start is but a proposal, and none if it is level), "touch"
     (from the start, a third of the effort, for a map that is good already), or "authors" (from random maps, until it no
@@ -93,7 +93,7 @@ def fusions(
     stage_fusions: int = STAGE_FUSIONS,
     **strengths: float,
 ) -> Iterator[Fusion]:
-    """Every fusion of `solve`; the energy never rises, but where the authors' schedule begins anew at random.
+    """Yield every fusion of `solve`; the energy never rises, except where the authors' schedule restarts at random.
 
     ``stage_fusions`` is how many fusions a stage of that schedule has at most.
     """
@@ -109,7 +109,7 @@ def fusions(
 
 @dataclass(eq=False)
 class _Work:
-    """What every schedule needs."""
+    """The inputs that every schedule needs."""
 
     energy: SecondOrderEnergy
     pair: StereoPair
@@ -123,7 +123,7 @@ class _Work:
         return [(name, lambda _, each=each: each) for name, each in self.also]
 
     def fused(self, begin: DepthMap, proposed: Iterable[tuple[str, Propose]], total: int) -> Iterator[Fusion]:
-        """The fusions of a map with one proposal after the other."""
+        """Fuse a map with one proposal after the other."""
         current, value = begin, self.energy.value(begin)
         for done, (name, propose) in enumerate(proposed, 1):
             began = time.thread_time()
@@ -132,7 +132,7 @@ class _Work:
             yield Fusion(current, value, name, found.labelled, time.thread_time() - began, done, total)
 
     def planes(self, disparity: DepthMap, trusted: NDArray[np.bool_], kind: int) -> Propose:
-        """Planes in the segments of the kind of that number: fine ones first, in turn with and without a blur."""
+        """Propose planes in one of the segmentations: fine ones first, alternately with and without a blur."""
         coarseness = proposals.COARSENESS[kind // 2 % len(proposals.COARSENESS)]
 
         def propose(current: DepthMap) -> DepthMap:
@@ -143,9 +143,9 @@ class _Work:
 
 
 def _quick(work: _Work) -> Iterator[Fusion]:
-    """From semi-global matching: planes fitted to it where its views agree, the start, the cost's own, smoothing."""
+    """Fuse semi-global matching with planes fitted to it, the start, the cost's own map, and smoothing."""
     matched, agree = proposals.matched_both_ways(work.pair)
-    proposed = [("planes", work.planes(matched, agree, kind)) for kind in range(N_KINDS)]
+    proposed = [("planes", work.planes(matched, agree, kind)) for kind in range(N_SEGMENTATIONS)]
     proposed.insert(1, ("semi-global by cost", lambda _: proposals.matched_by_cost(work.energy.seen, work.pair)))
     if np.ptp(work.start):  # what the right view does not show has no data, and would fall for a level map
         proposed.insert(2, ("start", lambda _: work.start))
@@ -154,9 +154,9 @@ def _quick(work: _Work) -> Iterator[Fusion]:
 
 
 def _touch(work: _Work) -> Iterator[Fusion]:
-    """From the start: planes in segments of three kinds, by chance, and smoothing."""
+    """Fuse the start with planes in segments of three random kinds, and smoothing."""
     matched, agree = proposals.matched_both_ways(work.pair)
-    kinds = work.rng.permutation(N_KINDS)[:3]
+    kinds = work.rng.permutation(N_SEGMENTATIONS)[:3]
     proposed = [("planes", work.planes(matched, agree, int(kind))) for kind in kinds]
     proposed += [*work.further(), *_smoothing(2)]
     yield from work.fused(work.start, proposed, len(proposed))
@@ -166,14 +166,14 @@ def _smoothing(count: int) -> list[tuple[str, Propose]]:
     return [("smooth", partial(proposals.smoothed, vertical=turn % 2 == 0)) for turn in range(count)]
 
 
-N_KINDS = 8
+N_SEGMENTATIONS = 8
 """Of segments: the finer ones; planes in coarser ones lower the energy, but break more than they mend."""
-RECENT, TOO_LITTLE = 20, 0.002
+RECENT_FUSIONS, MIN_RECENT_GAIN = 20, 0.002
 """A stage ends when so many fusions have lowered the energy by less than this share of it."""
 
 
 def _authors(work: _Work) -> Iterator[Fusion]:
-    """From a random map each: planes, level maps, then both results and smoothing in turn."""
+    """Fuse from random maps: planes, constant maps, then both results and smoothing in turn."""
     matched = proposals.matched_windows(work.energy.seen, work.pair)
     everywhere, most = np.ones(work.pair.shape, bool), work.stage_fusions
     level: tuple[str, Propose] = ("level", lambda _: proposals.level(work.pair, work.rng))
@@ -200,7 +200,10 @@ def _until_it_does_not_pay(
         last = fusion.disparity
         energies.append(fusion.energy)
         yield replace(fusion, done=before + fusion.done, total=3 * work.stage_fusions)
-        if len(energies) > RECENT and energies[-1 - RECENT] - energies[-1] < TOO_LITTLE * energies[-1]:
+        if (
+            len(energies) > RECENT_FUSIONS
+            and energies[-1 - RECENT_FUSIONS] - energies[-1] < MIN_RECENT_GAIN * energies[-1]
+        ):
             break
     return last
 
@@ -209,20 +212,25 @@ SCHEDULES: dict[str, Callable[[_Work], Iterator[Fusion]]] = {"quick": _quick, "t
 
 
 def energy_of(
-    unary: UnaryCost, pair: StereoPair, *, together: float = TOGETHER, apart: float = APART, colour: float = COLOUR
+    unary: UnaryCost,
+    pair: StereoPair,
+    *,
+    together: float = MAX_BEND_COST_WITHIN,
+    apart: float = MAX_BEND_COST_ACROSS,
+    colour: float = SEGMENT_COLOUR_RADIUS,
 ) -> SecondOrderEnergy:
-    """The energy of a pair under a cost: a hidden pixel has no data, but the prior of a belief.
+    """Build the energy of a pair under a cost: a hidden pixel has no data, but the prior of a belief.
 
     ``together`` and ``apart`` are what a bend costs at most, ``colour`` is the radius of the mean shift that segments
     the left view.
     """
 
     def at_least(data: UnaryCost) -> UnaryCost:
-        return lambda disparity: np.maximum(data(disparity), np.float32(HIDDEN))
+        return lambda disparity: np.maximum(data(disparity), np.float32(HIDDEN_COST))
 
     hidden = unary.with_data(at_least(unary.data)) if isinstance(unary, Believed) else at_least(unary)
     segments = mean_shift_segments(pair.left, colour=colour)
     rows = (segments[:, :-2] == segments[:, 1:-1]) & (segments[:, 1:-1] == segments[:, 2:])
     columns = (segments[:-2] == segments[1:-1]) & (segments[1:-1] == segments[2:])
     along_rows, along_columns = (np.where(same, together, apart).astype(np.float32) for same in (rows, columns))
-    return SecondOrderEnergy(unary, hidden, along_rows, along_columns, BEND)
+    return SecondOrderEnergy(unary, hidden, along_rows, along_columns, MAX_BEND_PX)

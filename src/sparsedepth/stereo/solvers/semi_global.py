@@ -1,4 +1,4 @@
-"""Semi-global matching (Hirschmüller 2008): the best paths to each pixel from eight sides, summed.
+"""Semi-global matching (Hirschmüller 2008): the cheapest paths to each pixel from eight sides, summed.
 
 Penalties shrink where the colours jump in the left view or at the match in the right one (Mei et al. 2011). Rows and
 columns are swept with all their pixels and disparities at once.
@@ -23,7 +23,7 @@ feedback = Feedback(prior=1.0, least_weight=1.0)
 DIRECTIONS = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
 """Steps (dy, dx) along which paths come."""
 
-RELIEF = (1.0, 0.25, 0.1)
+PENALTY_FACTORS = (1.0, 0.25, 0.1)
 """What is left of a penalty where none, one or both of the views have a jump of colour."""
 
 
@@ -37,7 +37,7 @@ def solve(
     jump_penalty: float = 4.0,
     jump: float = 12.0,
 ) -> DepthMap:
-    """The least of the summed path costs, refined by a parabola; ``start`` and ``rng`` are not needed.
+    """Find the least of the summed path costs, refined by a parabola; ``start`` and ``rng`` are not used.
 
     ``step_penalty`` is for neighbours one pixel of disparity apart, ``jump_penalty`` for more; ``jump`` is the
     difference of colours, 0..255, from which on an edge is expected.
@@ -55,7 +55,7 @@ def aggregate(
     jump: float,
     directions: Iterable[tuple[int, int]] = DIRECTIONS,
 ) -> Floats:
-    """The sum over directions of the cost of the cheapest path that ends at each pixel with each label.
+    """Add over directions the cost of the cheapest path that ends at each pixel with each label.
 
     Paths are (labels, height, width); each is less the cheapest of its predecessor, so that sums stay small.
     """
@@ -75,20 +75,20 @@ def aggregate(
 
 
 def _jumps(view: Floats, dy: int, dx: int) -> Floats:
-    """How much a pixel's colour differs from the one before it on a path, the most of any channel."""
+    """Compute the largest colour difference, over channels, between each pixel and the previous one of a path."""
     height, width = view.shape[:2]
     padded = np.pad(view, ((1, 1), (1, 1), (0, 0)), mode="edge")
     return np.abs(view - padded[1 - dy : 1 - dy + height, 1 - dx : 1 - dx + width]).max(axis=2)
 
 
 def _reliefs(edges: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """What is left of a penalty, by the right view's jumps, where the left one has none and where it has one."""
-    none, one, both = (np.float32(share) for share in RELIEF)
+    """Compute the factors of a penalty, by the right view's jumps, where the left one has none and where it has one."""
+    none, one, both = (np.float32(share) for share in PENALTY_FACTORS)
     return np.where(edges, one, none), np.where(edges, both, one)
 
 
 def _relief_along_rows(left: NDArray[np.bool_], right: NDArray[np.bool_], n_labels: int) -> Callable[[int], Floats]:
-    """Row -> (labels, width); beyond the right view its edge goes on."""
+    """Build a function from a row to the factors (labels, width); the right view's edge is repeated."""
     width = left.shape[1]
     smooth, sharp = (np.pad(relief, ((0, 0), (n_labels - 1, 0)), mode="edge") for relief in _reliefs(right))
 
@@ -100,7 +100,7 @@ def _relief_along_rows(left: NDArray[np.bool_], right: NDArray[np.bool_], n_labe
 
 
 def _relief_along_columns(left: NDArray[np.bool_], right: NDArray[np.bool_], n_labels: int) -> Callable[[int], Floats]:
-    """Column -> (labels, height); beyond the right view its edge goes on."""
+    """Build a function from a column to the factors (labels, height); the right view's edge is repeated."""
     smooth, sharp = (np.pad(relief.T, ((n_labels - 1, 0), (0, 0)), mode="edge") for relief in _reliefs(right))
     edges = np.ascontiguousarray(left.T)
 
@@ -140,7 +140,7 @@ def _sweep(
 
 
 def _tilt(path: Floats, before: Floats, tilt: int) -> None:
-    """Hand the path costs on, one further along the side; where nothing came from, a path begins at no cost."""
+    """Shift the path costs by one along the side; where a path begins, its cost is zero."""
     if tilt > 0:
         before[:, 1:], before[:, 0] = path[:, :-1], 0
     elif tilt < 0:

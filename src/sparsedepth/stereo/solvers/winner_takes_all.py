@@ -1,4 +1,4 @@
-"""The cheapest disparity of each pixel by itself: no smoothness, the least that a solver can do."""
+"""Winner takes all: the cheapest disparity of each pixel by itself, without smoothness."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ feedback = Feedback(prior=1.0, least_weight=1.0)
 
 
 def solve(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
-    """The least of the unary at whole disparities, refined by a parabola; ``start`` and ``rng`` are not needed."""
+    """Find the least of the unary at whole disparities, refined by a parabola; ``start`` and ``rng`` are not used."""
     del start, rng
     return winner(sample(unary, pair, range(pair.max_disparity + 1)))
 
 
 def winner(volume: Floats) -> DepthMap:
-    """The label of least cost, moved to the minimum of the parabola through it and its neighbours.
+    """Find the label of least cost, moved to the minimum of the parabola through it and its neighbours.
 
     Of equal costs the smallest label wins: a surface that nothing shows is far away.
     """

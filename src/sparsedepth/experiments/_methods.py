@@ -1,4 +1,4 @@
-"""Who takes part in the restoration experiments, and with what help: blind, or tuned on the truth."""
+"""The methods of the restoration experiments: blind ones, and those tuned on the truth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VARIANCES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a contestant made of a map."""
+    """The result of a method on a map."""
 
     depth: DepthMap
     variance: DepthMap | None = None
@@ -36,7 +36,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A method under its name in tables; only a tuned one looks at the truth, to choose its parameter."""
+    """A method under its name in tables; only a tuned one uses the truth, to choose its parameter."""
 
     name: str
     restore: Callable[[DepthMap, DepthMap], Outcome]
@@ -52,7 +52,7 @@ NOISY = Contestant("noisy", lambda noisy, truth: Outcome(noisy))
 
 
 def coded(name: str, dictionary: str, stride: int = 1) -> Contestant:
-    """The paper's method: every patch coded with inferred variances, every pixel the mean of its patches."""
+    """Build the paper's method: every patch coded with inferred variances, every pixel the mean of its patches."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         belief = believe(noisy, dictionary, Jeffreys(), stride=stride, threads=1)
@@ -62,7 +62,7 @@ def coded(name: str, dictionary: str, stride: int = 1) -> Contestant:
 
 
 def coded_with_one_variance(name: str, dictionary: str, stride: int = 1) -> Contestant:
-    """Plain sparse coding, with the variance that suits the map best."""
+    """Build plain sparse coding with the variance that suits the map best."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         def at(stride: int) -> Callable[[DepthMap, float], DepthMap]:
@@ -75,7 +75,7 @@ def coded_with_one_variance(name: str, dictionary: str, stride: int = 1) -> Cont
 
 
 def coded_with_wavelets(name: str, stride: int, side: int = 16) -> Contestant:
-    """The paper's method with the translation-invariant 7-9 wavelet frame in place of a learned dictionary."""
+    """Build the paper's method with the translation-invariant 7-9 wavelet frame as its dictionary."""
     frame = Dictionary(wavelet_frame((side, side)), (side, side))
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
@@ -85,7 +85,7 @@ def coded_with_wavelets(name: str, stride: int, side: int = 16) -> Contestant:
 
 
 def competitor(name: str) -> Contestant:
-    """A baseline at the best parameter of its grid."""
+    """Build a baseline at the best parameter of its grid."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         baseline = DENOISERS[name]
@@ -96,7 +96,7 @@ def competitor(name: str) -> Contestant:
 
 
 def searched(name: str, apart: int = 3) -> Contestant:
-    """A baseline at the best parameter of its grid: every third is tried, then those around the best of these."""
+    """Build a baseline at the best parameter of its grid, searched coarsely first, then around the best."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         baseline = DENOISERS[name]
@@ -114,12 +114,12 @@ def searched(name: str, apart: int = 3) -> Contestant:
 
 
 def filler(name: str) -> Contestant:
-    """A baseline that fills holes; there is nothing to tune."""
+    """Build a baseline that fills holes; there is nothing to tune."""
     return Contestant(name, lambda holed, truth: Outcome(INPAINTERS[name](holed)))
 
 
 def own_filler(picture: Floats | None = None) -> Contestant:
-    """`inpaint` as it comes, asked to fill wide holes too; with a picture to guide it, or without."""
+    """Build `inpaint` with its defaults, which fills wide holes too; with a guide, or without."""
 
     def restore(holed: DepthMap, truth: DepthMap) -> Outcome:
         result = inpaint(holed, guide=picture, outward=True, threads=1)
@@ -129,7 +129,7 @@ def own_filler(picture: Floats | None = None) -> Contestant:
 
 
 def own_methods(names: Iterable[str] = METHODS) -> list[Contestant]:
-    """What `denoise` offers besides the paper's method, each as it comes."""
+    """List what `denoise` offers besides the paper's method, each with its defaults."""
     return [_own(name) for name in names if name != "paper"]
 
 
@@ -146,7 +146,7 @@ def threads() -> int:
 
 
 def data_at_hand() -> bool:
-    """Whether SPARSEDEPTH_DATA names a folder."""
+    """Test whether SPARSEDEPTH_DATA names a folder."""
     try:
         data_folder()
     except InputError:

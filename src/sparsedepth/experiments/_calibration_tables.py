@@ -1,4 +1,4 @@
-"""Whether a promised variance can be trusted: errors against promises, separately for each origin of pixels."""
+"""Calibration of predicted variances: errors against predictions, separately for each origin of pixels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsedepth.experiments._contestants import Outcome
+from sparsedepth.experiments._methods import Outcome
 from sparsedepth.markdown import table
 from sparsedepth.metrics import Calibration, calibration, sparsification
 from sparsedepth.pictures import Curve, save_curves
@@ -24,13 +24,13 @@ SHOWN = (Origin.MEASURED, Origin.CORRECTED, Origin.FILLED)
 
 @dataclass(frozen=True, eq=False)
 class Promises:
-    """Errors and variances of many maps, kind -> origin -> one array a map, in units of each true map's deviation."""
+    """Errors and variances of many maps, kind -> origin -> one array a map, in each true map's standard deviation."""
 
     errors: dict[str, dict[Origin, list[Floats]]] = field(default_factory=dict)
     variances: dict[str, dict[Origin, list[Floats]]] = field(default_factory=dict)
 
     def add(self, kind: str, truth: DepthMap, outcome: Outcome) -> None:
-        """Note a map: its filled pixels if it had holes to fill, its known ones otherwise."""
+        """Add a map: its filled pixels if it had holes to fill, its valid ones otherwise."""
         assert outcome.variance is not None
         assert outcome.origin is not None
         spread, known = np.nanstd(truth), np.isfinite(truth)
@@ -42,12 +42,12 @@ class Promises:
             self.variances.setdefault(kind, {}).setdefault(origin, []).append(variance)
 
     def of(self, kind: str, origin: Origin) -> tuple[Floats, Floats]:
-        """Errors and variances, together."""
+        """Concatenate errors and variances."""
         empty = [np.empty(0)]
         return tuple(np.concatenate(by.get(kind, {}).get(origin) or empty) for by in (self.errors, self.variances))  # pyright: ignore[reportReturnType]
 
     def groups(self) -> dict[str, tuple[str, list[Origin]]]:
-        """What is judged by itself, under its name."""
+        """Name the groups of maps that are judged by themselves."""
         kinds = list(self.errors)
         return {f"{kind}, {origin.name.lower()}": (kind, [origin]) for kind in kinds for origin in SHOWN} | {
             f"{kind}, all known": (kind, [Origin.MEASURED, Origin.CORRECTED]) for kind in kinds
@@ -58,16 +58,16 @@ class Promises:
         return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 
     def calibrations(self) -> dict[str, Calibration]:
-        """Squared error over variance in each tenth, from the surest on; fewer tenths where many are equal."""
+        """Compute squared error over variance in each tenth, most certain first; fewer tenths at ties."""
         found = {name: self.told(*group) for name, group in self.groups().items()}
         return {name: calibration(*pair, bins=TENTHS) for name, pair in found.items() if len(pair[0]) >= TENTHS}
 
     def ratios(self) -> dict[str, Vector]:
-        """Its mean in each tenth."""
+        """Average the ratio in each tenth."""
         return {name: found.ratio for name, found in self.calibrations().items()}
 
     def ends(self) -> dict[str, tuple[float, float, bool]]:
-        """The least and the largest ratio of each group, and whether both are honest."""
+        """Find the least and the largest ratio of each group, and whether both are calibrated."""
         return {
             name: (float(r.min()), float(r.max()), bool(r.min() >= HONEST[0] and r.max() <= HONEST[1]))
             for name, r in self.ratios().items()
@@ -75,7 +75,7 @@ class Promises:
 
 
 def trust_table(promises: Promises) -> str:
-    """The ratio of each tenth."""
+    """Tabulate the ratio of each tenth."""
     rows = [
         [name, *(f"{r:.2f}{'*' if one > MUCH else ''}" for r, one in _cells(found)), _area(promises, name)]
         for name, found in promises.calibrations().items()
@@ -102,7 +102,7 @@ def _area(promises: Promises, name: str) -> str:
 
 
 def draw_trust(promises: Promises, output: Path) -> None:
-    """The reliability and the sparsification plots."""
+    """Draw the reliability and the sparsification plots."""
     ratios, kinds = promises.ratios(), list(promises.errors)
     tenths = [float(i + 1) for i in range(TENTHS)]
     bounds = [Curve(f"{bound:g}", np.full(TENTHS, bound)) for bound in HONEST]

@@ -1,4 +1,4 @@
-"""Graph cuts from one start, and every arm that goes on from there: a top layer, half of one, another one, or none."""
+"""Graph cuts from one start, and every variant that continues from there: with a belief, half of one, or none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsedepth.data.middlebury import StereoScene
 from sparsedepth.experiments._cache import baselines_version, cached_arrays, restoration_version, stereo_version
 from sparsedepth.experiments._scenes import SPARSITY, SURE, WINDOW, believe_median, believing, known
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi, squared
-from sparsedepth.stereo.prior import NONE, Feedback
+from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
 from sparsedepth.stereo.solvers import graph_cut
 from sparsedepth.stereo.twolayer import two_layer
 from sparsedepth.vocabulary import DepthMap, StereoPair
@@ -29,7 +29,7 @@ PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, BY_MEDIAN, FILTERED = (
     "median of GC",
 )
 FEEDBACK = {
-    AGAIN: NONE,
+    AGAIN: NO_FEEDBACK,
     WEIGHTS: Feedback(prior=0.0),
     PRIOR: Feedback(least_weight=1.0),
     BOTH: Feedback(),
@@ -39,7 +39,7 @@ FEEDBACK = {
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Views with their truth, and how graph cuts go about them."""
+    """Views with their truth, and the moves that graph cuts use for them."""
 
     name: str
     truth: StereoScene
@@ -49,13 +49,13 @@ class Scene:
     rounds: int = 1
 
     def known(self, part: str) -> DepthMap:
-        """The true disparities of a part, NaN elsewhere."""
+        """Select the true disparities of a part, NaN elsewhere."""
         return known(self.truth, part)
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One scene and data term from one start: the plain map, then every arm from that map with equal effort."""
+    """One scene and data term from one start: the plain map, then every variant from it with equal effort."""
 
     scene: Scene
     data: str
@@ -88,7 +88,7 @@ class Job:
 
 
 def _start(pair: StereoPair, number: int) -> DepthMap:
-    """Zeros first, then random labels."""
+    """Choose the start: zeros first, then random labels."""
     if number == 0:
         return np.zeros(pair.shape, np.float32)
     return np.random.default_rng(number).integers(0, pair.max_disparity + 1, pair.shape).astype(np.float32)
