@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.coding.aggregate import Window
 from sparsedepth.parallel import run_in_threads
+from sparsedepth.patches import Window
 from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
 
 InvalidCodes = float | Sequence[float] | None
