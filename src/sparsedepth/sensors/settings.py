@@ -1,0 +1,81 @@
+"""The numbers of the sensor model, in one record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEVELOPMENT = (
+    "chosen on the 18 tuning frames of benchmarks/sensors.py (Kinect v1, RealSense D435 and D455, Pico Zense) and on "
+    "simulated sensors"
+)
+"""Provenance of all numbers that say nothing else."""
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """Thresholds and scales of the estimate from one frame and of the smoothing.
+
+    Lengths are in pixels, noise in standard deviations that a window shows (sigma). Provenance: `DEVELOPMENT`, unless a
+    field says otherwise.
+    """
+
+    window_px: int = 32
+    """Side of the windows that show the noise; the shared measurements ask for 16 to 32."""
+    window_stride_px: int = 16
+    window_valid: float = 0.8
+    """Least density of valid pixels of a window, as a fraction of that of the densest windows."""
+    window_inliers: float = 0.85
+    """Least fraction of the valid pixels of a window that its quadratic surface explains."""
+    fit_iterations: int = 5
+    fit_pixels: int = 256
+    """Pixels of a window that measure the scale of its residuals."""
+    tukey: float = 4.685
+    """Tuning constant of Tukey's biweight: 95 % efficiency for Gaussian noise (textbook)."""
+    min_windows: int = 8
+    """Fewer windows than this say nothing."""
+    visible_quantile: float = 0.4
+    """Quantile of the residuals of windows at one depth that is noise without structure."""
+    depth_knots: int = 12
+    depth_kernel: float = 0.2
+    """Width of a knot in natural logarithms of depth."""
+    prior_windows: float = 15.0
+    """Weight of the law of all depths, sigma ~ z^2, in windows."""
+    step_quantile: float = 0.02
+    """Quantile of the differences of successive valid pixels, zero excluded, that is one step."""
+    step_bins: int = 12
+    step_pixels: int = 50
+    """Fewest differences that show the step of a bin."""
+    noisy_over_step: float = 1.25
+    """Gate: residuals of nearly all windows exceed those of rounding by this ratio."""
+    noisy_sharpness: float = 0.6
+    """Gate: least ratio of the 10 % to the 40 % quantile of residuals; noise has a sharp floor, scenes do not."""
+    correlation_lags: int = 15
+    correlation_windows: int = 300
+    min_visible: float = 0.7
+    """Least fraction of the standard deviation that a window is believed to show."""
+    outlier_sigmas: float = 6.0
+    """Pixels within this of each other support each other; the law of no measured sensor reaches it (0.4 %)."""
+    outlier_support: float = 0.11
+    """Fraction of the 24 neighbours below which a pixel is an outlier; a line of one pixel has 4 of 24."""
+    tv_weight: float = 4.0
+    tv_iterations: int = 20
+    slope_px: float = 12.0
+    """Standard deviation of the window that averages slopes."""
+    slope_limit: float = 3.0
+    """Steeper slopes in sigma a pixel are steps of the scene."""
+    reach_px: int = 20
+    stride_px: int = 4
+    """Pixels averaged lie on a grid: adjacent ones repeat each other where noise is correlated."""
+    spatial_px: float = 10.0
+    range_sigmas: float = 2.0
+    near_weight: float = 0.4
+    """Weight of each of the eight adjacent pixels, against the loss of what is smaller than the grid."""
+    residual_px: float = 4.0
+    """Standard deviation of the window that averages squared residuals."""
+    unseen: float = 0.35
+    """Fraction of the variance of correlated noise that is longer than any window."""
+    largest_ratio: float = 1.5
+    """Most variance after smoothing, as a ratio of that before."""
+
+
+DEFAULT = SensorSettings()

@@ -1,0 +1,345 @@
+"""Smooth a frame as far as the noise of its sensor allows, with the variance that is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from sparsedepth.sensors.record import Correlation, Sensor
+from sparsedepth.sensors.settings import DEFAULT, SensorSettings
+from sparsedepth.sensors.windows import visible_fraction
+from sparsedepth.vocabulary import DepthMap, Floats, InputError
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Depth counted in standard deviations: u = integral dz / sigma(z), the domain where noise is stationary."""
+
+    depths: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, depth: DepthMap, sensor: Sensor, fraction: float) -> Scale:
+        """Build the scale for the depths of a map; ``fraction`` of the standard deviation is one unit."""
+        known = depth[np.isfinite(depth)]
+        knots = np.geomspace(known.min() * 0.98, known.max() * 1.02, 1024)
+        density = 1 / (fraction * sensor.std(knots))
+        counts = np.concatenate([[0.0], np.cumsum(np.diff(knots) * (density[1:] + density[:-1]) / 2)])
+        return cls(knots, counts)
+
+    def count(self, depth: Floats) -> Floats:
+        """Convert depths to counts; NaN stays NaN."""
+        return np.interp(depth, self.depths, self.counts).astype(np.float32)
+
+    def depth(self, count: Floats) -> Floats:
+        """Convert counts to depths."""
+        return np.interp(count, self.counts, self.depths)
+
+
+def smooth(
+    depth: DepthMap, sensor: Sensor, outlier_mask: Mask | None = None, settings: SensorSettings = DEFAULT
+) -> tuple[Floats, Floats]:
+    """Smooth a frame under the noise of its sensor.
+
+    Parameters
+    ----------
+    depth
+        (height, width), positive, in the unit of the sensor; NaN = missing.
+    sensor
+        Noise, correlation and quantisation.
+    outlier_mask
+        (height, width), true where a pixel must not be believed; None = find them.
+    settings
+        Scales of the filter.
+
+    Returns
+    -------
+    value
+        (height, width), float64; NaN where the depth is NaN. Outliers follow their surroundings.
+    variance
+        (height, width), in squared units of the map: noise, quantisation, bias of smoothing and outliers; inf where
+        the depth is NaN.
+
+    Examples
+    --------
+    >>> from sparsedepth.sensors.record import PowerLaw
+    >>> rng = np.random.default_rng(0)
+    >>> noisy = 1000.0 + rng.normal(0.0, 5.0, (64, 64))
+    >>> value, variance = smooth(noisy, Sensor(unit="mm", noise=PowerLaw(constant=5.0)))
+    >>> bool(np.std(value) < 1.5), bool(np.sqrt(np.median(variance)) < 3)
+    (True, True)
+    """
+    values = np.asarray(depth, float)
+    if values.ndim != 2:
+        raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
+    valid = np.isfinite(values)
+    if not valid.any():
+        return np.full(values.shape, np.nan), np.full(values.shape, np.inf)
+    if values[valid].min() <= 0:
+        raise InputError(f"the frame holds depths down to {values[valid].min():g}; give positive ones, NaN = missing")
+    fraction = max(visible_fraction(sensor.correlation, settings), settings.min_visible)
+    scale = Scale.of(values, sensor, fraction)
+    counted = scale.count(values)
+    outlier = find_outliers(counted, settings) if outlier_mask is None else np.asarray(outlier_mask, bool) & valid
+    used = valid & ~outlier
+    if not used.any():
+        used, outlier = valid, np.zeros_like(valid)
+    pilot = total_variation(nearest_filled(counted, used), settings.tv_weight, settings.tv_iterations)
+    smoothed, samples = tilted_bilateral(counted, pilot, used, settings)
+    value = np.where(valid, scale.depth(smoothed), np.nan)
+    ratio = variance_ratio(counted, smoothed, samples, used, sensor.correlation, settings)
+    ratio = np.where(outlier, ratio + _step_around(pilot) * fraction**2, ratio)
+    std = sensor.std(np.where(valid, value, 1.0))
+    floor = sensor.step(np.where(valid, value, 1.0)) ** 2 / 12
+    variance = np.where(valid, np.maximum(ratio * std**2, floor / 4), np.inf)
+    return value, variance
+
+
+def find_outliers(counted: Floats, settings: SensorSettings = DEFAULT) -> Mask:
+    """Find pixels that nearly none of their 24 neighbours support.
+
+    Parameters
+    ----------
+    counted
+        (height, width) in standard deviations of the noise; NaN = missing.
+    settings
+        Distance within which pixels support each other, and the least fraction that must.
+
+    Returns
+    -------
+    (height, width), true at outliers.
+    """
+    support, neighbours = (np.zeros(counted.shape, np.uint8) for _ in range(2))
+    valid = np.isfinite(counted)
+    for rows, columns in _half_offsets(2, 1):
+        first, second = _pair(counted.shape, rows, columns)
+        both = valid[first] & valid[second]
+        near = np.abs(counted[first] - counted[second]) < np.float32(settings.outlier_sigmas)
+        for part in (first, second):
+            support[part] += near
+            neighbours[part] += both
+    return valid & (support < settings.outlier_support * neighbours)
+
+
+def nearest_filled(values: Floats, used: Mask) -> Floats:
+    """Give pixels that are not used the value of the nearest one that is."""
+    if used.all():
+        return values
+    index = ndimage.distance_transform_edt(~used, return_distances=False, return_indices=True)
+    return values[tuple(np.asarray(index))]
+
+
+def total_variation(values: Floats, weight: float, iterations: int) -> Floats:
+    """Minimise ``|p - values|^2 / 2 + weight * TV(p)`` by the fast gradient projection of Beck and Teboulle.
+
+    Parameters
+    ----------
+    values
+        (height, width), finite.
+    weight
+        In the unit of the values.
+    iterations
+        Number of steps.
+
+    Returns
+    -------
+    (height, width), float32.
+    """
+    data = values.astype(np.float32)
+    across, down = np.zeros_like(data), np.zeros_like(data)
+    ahead_across, ahead_down, momentum = across, down, 1.0
+    for _ in range(iterations):
+        primal = data + np.float32(weight) * _divergence(ahead_across, ahead_down)
+        new_across, new_down = ahead_across.copy(), ahead_down.copy()
+        primal *= np.float32(1 / (8 * weight))
+        new_across[:, :-1] += np.diff(primal, axis=1)
+        new_down[:-1] += np.diff(primal, axis=0)
+        norm = np.maximum(np.sqrt(new_across * new_across + new_down * new_down), np.float32(1))
+        new_across /= norm
+        new_down /= norm
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        push = np.float32((momentum - 1) / following)
+        ahead_across = new_across + push * (new_across - across)
+        ahead_down = new_down + push * (new_down - down)
+        across, down, momentum = new_across, new_down, following
+    return data + np.float32(weight) * _divergence(across, down)
+
+
+def _divergence(across: Floats, down: Floats) -> Floats:
+    total = across + down
+    total[:, 1:] -= across[:, :-1]
+    total[1:] -= down[:-1]
+    return total
+
+
+def slopes(pilot: Floats, settings: SensorSettings = DEFAULT) -> tuple[Floats, Floats]:
+    """Estimate the slope of the surface along columns and rows, without the steps of the scene.
+
+    Parameters
+    ----------
+    pilot
+        (height, width), smooth.
+    settings
+        Size of the window and largest slope.
+
+    Returns
+    -------
+    Slopes a pixel along columns (down) and along rows (across).
+    """
+    down, across = (ndimage.sobel(pilot, axis) * np.float32(1 / 8) for axis in (0, 1))
+    limit = np.float32(settings.slope_limit)
+    gentle = ((np.abs(down) < limit) & (np.abs(across) < limit)).astype(np.float32)
+    total = _blurred(gentle, settings.slope_px) + np.float32(1e-6)
+    return tuple(_blurred(part * gentle, settings.slope_px) / total for part in (down, across))  # type: ignore[return-value]
+
+
+def tilted_bilateral(
+    counted: Floats, pilot: Floats, used: Mask, settings: SensorSettings = DEFAULT
+) -> tuple[Floats, Floats]:
+    """Average pixels of the same tilted surface, on a grid wider than the correlation of the noise.
+
+    Parameters
+    ----------
+    counted
+        (height, width), noisy values in standard deviations.
+    pilot
+        (height, width), a smooth version that decides which pixels belong together.
+    used
+        (height, width), true where a value may be averaged.
+    settings
+        Grid and widths.
+
+    Returns
+    -------
+    The averages, and the number of samples ``(sum w)^2 / sum w^2`` in each.
+    """
+    down, across = slopes(pilot, settings)
+    weight = used.astype(np.float32)
+    total, squares = weight.copy(), weight.copy()
+    shown = np.where(used, counted, np.float32(0))
+    sums = shown.copy()
+    for rows, columns, spatial in _grid(settings):
+        first, second = _pair(pilot.shape, rows, columns)
+        rise = (down[first] + down[second]) * np.float32(rows / 2) + (across[first] + across[second]) * np.float32(
+            columns / 2
+        )
+        away = pilot[second] - pilot[first]
+        away -= rise
+        away *= away
+        away *= np.float32(-0.5 / settings.range_sigmas**2)
+        kernel = np.exp(away, out=away)
+        kernel *= np.float32(spatial)
+        for target, source, sign in ((first, second, -1), (second, first, 1)):
+            part = kernel * weight[source]
+            total[target] += part
+            sums[target] += part * (shown[source] + np.float32(sign) * rise)
+            part *= part
+            squares[target] += part
+    lonely = total < 1e-3
+    smoothed = np.where(lonely, pilot, sums / np.where(lonely, np.float32(1), total))
+    return smoothed, np.where(lonely, 1.0, total**2 / np.where(lonely, np.float32(1), squares))
+
+
+def _grid(settings: SensorSettings) -> list[tuple[int, int, float]]:
+    """List half of the offsets with their spatial weights: a wide grid, and the adjacent pixels."""
+    wide = [
+        (rows, columns, float(np.exp(-0.5 * (rows**2 + columns**2) / settings.spatial_px**2)))
+        for rows, columns in _half_offsets(settings.reach_px, settings.stride_px)
+    ]
+    return wide + [(rows, columns, settings.near_weight) for rows, columns in _half_offsets(1, 1)]
+
+
+def _half_offsets(reach: int, stride: int) -> list[tuple[int, int]]:
+    """List one of each two opposite offsets (rows, columns) within a square."""
+    steps = range(-reach, reach + 1, stride)
+    return [(rows, columns) for rows in steps for columns in steps if (rows, columns) > (0, 0)]
+
+
+def _pair(shape: tuple[int, ...], rows: int, columns: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Return the slices of the pixels that have a partner at an offset, and of the partners."""
+    height, width = shape
+    first = slice(0, max(height - rows, 0)), slice(max(0, -columns), max(width - max(0, columns), 0))
+    second = slice(min(rows, height), height), slice(min(max(0, columns), width), max(width + min(0, columns), 0))
+    return first, second
+
+
+def _blurred(values: Floats, std_px: float) -> Floats:
+    return ndimage.gaussian_filter(values, std_px, truncate=3.0)
+
+
+def variance_ratio(
+    counted: Floats,
+    smoothed: Floats,
+    samples: Floats,
+    used: Mask,
+    correlation: Correlation,
+    settings: SensorSettings = DEFAULT,
+) -> Floats:
+    """Predict the variance after smoothing as a ratio of that before.
+
+    White noise falls with the number of samples. Correlated noise falls as the mean correlation within their area, and
+    a part of it is too long to fall. Where residuals are larger than usual, structure was smoothed too.
+
+    Parameters
+    ----------
+    counted, smoothed
+        (height, width), before and after, in standard deviations that windows show.
+    samples
+        (height, width), number of samples averaged.
+    used
+        (height, width), true where a value was averaged.
+    correlation
+        Spatial correlation of the noise.
+    settings
+        Fraction of unseen noise, window of residuals.
+
+    Returns
+    -------
+    (height, width).
+    """
+    kept = mean_correlation(samples, correlation, settings)
+    correlated = settings.unseen + (1 - settings.unseen) * kept
+    ratio = correlation.white / samples + (1 - correlation.white) * correlated
+    residual = np.where(used, np.minimum((counted - smoothed) ** 2, 9), 0).astype(np.float32)
+    around = _blurred(residual, settings.residual_px) / np.maximum(
+        _blurred(used.astype(np.float32), settings.residual_px), np.float32(1e-3)
+    )
+    usual = max(float(np.median(around[used])), 1e-6)
+    excess = np.sqrt(np.clip(around / usual, 0.5, 4.0))
+    return np.minimum(ratio * excess, settings.largest_ratio)
+
+
+def mean_correlation(samples: Floats, correlation: Correlation, settings: SensorSettings = DEFAULT) -> Floats:
+    """Compute the mean correlation of two samples of a Gaussian window, by the number of samples on the grid.
+
+    Parameters
+    ----------
+    samples
+        Number of samples; each stands for one cell of the grid.
+    correlation
+        Spatial correlation; its white part is left out.
+    settings
+        Stride of the grid.
+
+    Returns
+    -------
+    Mean correlations, in the shape of the samples.
+    """
+    variances = np.geomspace(0.05, 4000.0, 64)
+    distance = (np.arange(400) + 0.5) * 0.25
+    length = max(float(np.sqrt(correlation.along_rows * correlation.along_columns)), 0.2)
+    shape = np.exp(-((distance / length) ** correlation.exponent))
+    density = distance * np.exp(-(distance**2) / (2 * variances[:, None]))
+    means = (density * shape).sum(1) / np.maximum(density.sum(1), 1e-300)
+    area = settings.stride_px**2 * samples
+    return np.interp(2 * area / (4 * np.pi), variances, means)
+
+
+def _step_around(pilot: Floats) -> Floats:
+    """Compute the squared half range of the pilot in 3 x 3 pixels."""
+    return ((ndimage.maximum_filter(pilot, 3) - ndimage.minimum_filter(pilot, 3)) / 2) ** 2
