@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsedepth.sensors.cells import cell_side, first_of_cells
 from sparsedepth.sensors.record import Correlation, Domain, Sensor, TableLaw
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.windows import WindowFits, estimate_correlation, fit_windows, visible_fraction
@@ -93,16 +94,16 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
     known = values[np.isfinite(values)]
     if known.size == 0 or known.min() <= 0:
         return None
-    with np.errstate(divide="ignore"):
-        fits = fit_windows(1 / values, settings)
+    cell = cell_side(np.isfinite(values), settings)
+    fits = fit_windows(1 / (first_of_cells(values, cell) if cell > 1 else values), settings)
     step = step_law(values, settings)
     if len(fits.std) < settings.min_windows or step is None:
         return None
-    return _diagnosed(fits, step, float(known.min()), float(known.max()), settings)
+    return _diagnosed(fits, step, float(known.min()), float(known.max()), cell, settings)
 
 
 def _diagnosed(
-    fits: WindowFits, step: TableLaw, nearest: float, farthest: float, settings: SensorSettings
+    fits: WindowFits, step: TableLaw, nearest: float, farthest: float, cell: int, settings: SensorSettings
 ) -> Diagnosis:
     centre = 1 / fits.level
     std = np.maximum(fits.std * centre**2, 1e-9 * centre)
@@ -121,8 +122,8 @@ def _diagnosed(
         name="estimated from one frame",
         noise=TableLaw(tuple(depths), tuple(noise)),
         step=step,
-        correlation=correlation,
-        domain=_domain(depths, total),
+        correlation=correlation.scaled(cell),
+        domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
     return Diagnosis(sensor, len(std), over_step, sharpness, noisy)
@@ -183,10 +184,15 @@ def _visible_law(
     return TableLaw(tuple(depths), tuple(np.maximum(np.exp(level), step(depths) / ROUNDING)))
 
 
-def _domain(depths: Floats, std: Floats) -> Domain:
-    """Choose the domain by the slope of the noise in logarithms."""
-    inner = slice(1, -1) if len(depths) > 3 else slice(None)
-    x, y = np.log(depths[inner]), np.log(std[inner])
+def domain_of(law: TableLaw) -> Domain:
+    """Choose the domain in which noise is stationary by the slope of its law in logarithms.
+
+    Examples
+    --------
+    >>> domain_of(TableLaw((500.0, 1000.0, 2000.0), (1.0, 4.0, 16.0)))
+    '1/z'
+    """
+    x, y = np.log(law.depths), np.log(law.lengths)
     slope = float(np.polyfit(x, y, 1)[0]) if np.ptp(x) > 0.1 else 2.0
     choices: tuple[Domain, ...] = ("z", "log z", "1/z")
     return choices[int(np.clip(np.round(slope), 0, 2))]

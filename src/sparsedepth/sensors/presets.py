@@ -55,7 +55,6 @@ PRESETS: dict[str, Sensor] = {
         step=PowerLaw(factor=1.65e-6),
         correlation=Correlation(along_rows=11.5, along_columns=7.2, exponent=1.6, white=0.02),
         temporal=0.12,
-        pattern=1.1,
         outliers=0.0036,
         outlier_kind="mixed",
         domain="1/z",
@@ -66,7 +65,7 @@ PRESETS: dict[str, Sensor] = {
             "step": f"{_D435}; 1/32 px of disparity at f 382 px, baseline 50 mm",
             "correlation": f"{_D435}; lags 1 to 8 px",
             "temporal": f"{_D435}; 0.12 at one frame, 0.05 at three",
-            "pattern": f"assumed to be that of the D455 preset: {_D455}",
+            "pattern": "none of its own: the camera moved, so the measured noise holds it",
             "outliers": f"{_D435}; beyond 6 standard deviations",
             "nearest": "data sheet: Intel RealSense D400 series, D435: 0.28 m; the far limit is a convention",
         },
@@ -129,8 +128,8 @@ PRESETS: dict[str, Sensor] = {
         nearest=500.0,
         farthest=3860.0,
         sources={
-            "noise": f"{_AZURE_SHEET}: random error at most 17 mm, confirmed by Toelgyessy et al., Sensors 2021, 21(2), "
-            "413; that bound stands at the far limit, the nearer values are assumed: calibrate your camera",
+            "noise": f"{_AZURE_SHEET}: random error at most 17 mm, confirmed by Toelgyessy et al., Sensors 2021; "
+            "that bound stands at the far limit, the nearer values are assumed: calibrate your camera",
             "step": "data format: 16 bit, 1 mm",
             "correlation": "assumed: weaker than that of the Pico Zense preset, which is filtered on the camera",
             "outliers": "assumed",

@@ -122,6 +122,10 @@ class Correlation:
         )
         return np.where(distance == 0, 1.0, (1 - self.white) * np.exp(-np.minimum(distance**self.exponent, 700.0)))
 
+    def scaled(self, ratio: float) -> Correlation:
+        """Convert the lengths to pixels that are ``ratio`` times smaller."""
+        return Correlation(self.along_rows * ratio, self.along_columns * ratio, self.exponent, self.white)
+
 
 @dataclass(frozen=True)
 class Sensor:
@@ -145,6 +149,8 @@ class Sensor:
         Fraction of the pixels that the law does not describe, and where they lie.
     domain
         Transform of depth in which the noise is stationary.
+    inflation
+        Variance after smoothing over the predicted one, as measured on frames of the sensor.
     nearest, farthest
         Range limits.
     sources
@@ -167,6 +173,7 @@ class Sensor:
     outliers: float = 0.0
     outlier_kind: OutlierKind = "none"
     domain: Domain = "z"
+    inflation: float = 1.0
     nearest: float = 0.0
     farthest: float = float("inf")
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -184,6 +191,8 @@ class Sensor:
                 f"outliers {self.outliers}, temporal correlation {self.temporal} and pattern {self.pattern} must lie "
                 "in [0, 1], (-1, 1) and [0, inf)"
             )
+        if not 0 < self.inflation < np.inf:
+            raise InputError(f"the inflation of the variance is {self.inflation}; give a positive ratio, 1 = none")
         if not 0 <= self.nearest < self.farthest:
             raise InputError(f"the range is {self.nearest} to {self.farthest}; give rising depths, not negative")
 

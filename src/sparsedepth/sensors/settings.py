@@ -26,6 +26,8 @@ class SensorSettings:
     """Least density of valid pixels of a window, as a fraction of that of the densest windows."""
     window_inliers: float = 0.85
     """Least fraction of the valid pixels of a window that its quadratic surface explains."""
+    lattice_density: float = 0.6
+    """Valid pixels that are sparser than this where they are densest form a lattice, which is worked on in cells."""
     fit_iterations: int = 5
     fit_pixels: int = 256
     """Pixels of a window that measure the scale of its residuals."""
@@ -62,7 +64,9 @@ class SensorSettings:
     slope_px: float = 12.0
     """Standard deviation of the window that averages slopes."""
     slope_limit: float = 3.0
-    """Steeper slopes in sigma a pixel are steps of the scene."""
+    """Slopes that differ more from those around, in sigma a pixel, are steps of the scene."""
+    slope_clip: float = 12.0
+    """Steepest slope of a surface, in sigma a pixel."""
     reach_px: int = 20
     stride_px: int = 4
     """Pixels averaged lie on a grid: adjacent ones repeat each other where noise is correlated."""
@@ -72,8 +76,16 @@ class SensorSettings:
     """Weight of each of the eight adjacent pixels, against the loss of what is smaller than the grid."""
     residual_px: float = 4.0
     """Standard deviation of the window that averages squared residuals."""
-    unseen: float = 0.35
-    """Fraction of the variance of correlated noise that is longer than any window."""
+    bias: float = 0.02
+    """Squared bias of smoothing surfaces of usual curvature, as a ratio of the variance before."""
+    unseen: float = 0.45
+    """Fraction of the variance of strongly correlated noise that is longer than any window."""
+    unseen_from_px: float = 1.5
+    unseen_to_px: float = 4.2
+    """Correlation lengths between which that fraction rises from zero to its value."""
+    least_excess: float = 0.7
+    largest_excess: float = 4.0
+    """Bounds of squared residuals around a pixel, over the median of the frame."""
     largest_ratio: float = 1.5
     """Most variance after smoothing, as a ratio of that before."""
 

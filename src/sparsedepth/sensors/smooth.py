@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from sparsedepth.sensors.cells import cell_side, first_of_cells, mean_of_cells, spread_cells
 from sparsedepth.sensors.record import Correlation, Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.windows import visible_fraction
@@ -46,33 +47,34 @@ def smooth(
 ) -> tuple[Floats, Floats]:
     """Smooth a frame under the noise of its sensor.
 
-    Parameters
-    ----------
-    depth
-        (height, width), positive, in the unit of the sensor; NaN = missing.
-    sensor
-        Noise, correlation and quantisation.
-    outlier_mask
-        (height, width), true where a pixel must not be believed; None = find them.
-    settings
-        Scales of the filter.
+        Parameters
+        ----------
+        depth
+            (height, width), positive, in the unit of the sensor; NaN = missing.
+        sensor
+            Noise, correlation and quantisation.
+        outlier_mask
+            (height, width), true where a pixel must not be believed; None = find them.
+        settings
+            Scales of the filter.
 
-    Returns
-    -------
-    value
-        (height, width), float64; NaN where the depth is NaN. Outliers follow their surroundings.
-    variance
-        (height, width), in squared units of the map: noise, quantisation, bias of smoothing and outliers; inf where
-        the depth is NaN.
+        Returns
+        -------
+        value
+            (height, width), float64; NaN where the depth is NaN. Outliers follow their surroundings.
+        variance
+            (height, width), in squared units of the map: noise, quantisation, bias of smoothing and outliers; inf where
+            the depth is NaN.
 
-    Examples
-    --------
-    >>> from sparsedepth.sensors.record import PowerLaw
-    >>> rng = np.random.default_rng(0)
-    >>> noisy = 1000.0 + rng.normal(0.0, 5.0, (64, 64))
-    >>> value, variance = smooth(noisy, Sensor(unit="mm", noise=PowerLaw(constant=5.0)))
-    >>> bool(np.std(value) < 1.5), bool(np.sqrt(np.median(variance)) < 3)
-    (True, True)
+        Examples
+        --------
+        >>> from sparsedepth.sensors.cells import cell_side, first_of_cells, mean_of_cells, spread_cells
+    from sparsedepth.sensors.record import PowerLaw
+        >>> rng = np.random.default_rng(0)
+        >>> noisy = 1000.0 + rng.normal(0.0, 5.0, (64, 64))
+        >>> value, variance = smooth(noisy, Sensor(unit="mm", noise=PowerLaw(constant=5.0)))
+        >>> bool(np.std(value) < 1.5), bool(np.sqrt(np.median(variance)) < 3)
+        (True, True)
     """
     values = np.asarray(depth, float)
     if values.ndim != 2:
@@ -82,6 +84,15 @@ def smooth(
         return np.full(values.shape, np.nan), np.full(values.shape, np.inf)
     if values[valid].min() <= 0:
         raise InputError(f"the frame holds depths down to {values[valid].min():g}; give positive ones, NaN = missing")
+    cell = cell_side(valid, settings)
+    if cell > 1:
+        return _smoothed_cells(values, sensor, outlier_mask, cell, settings)
+    return _smoothed(values, valid, sensor, outlier_mask, settings)
+
+
+def _smoothed(
+    values: Floats, valid: Mask, sensor: Sensor, outlier_mask: Mask | None, settings: SensorSettings
+) -> tuple[Floats, Floats]:
     fraction = max(visible_fraction(sensor.correlation, settings), settings.min_visible)
     scale = Scale.of(values, sensor, fraction)
     counted = scale.count(values)
@@ -89,15 +100,35 @@ def smooth(
     used = valid & ~outlier
     if not used.any():
         used, outlier = valid, np.zeros_like(valid)
-    pilot = total_variation(nearest_filled(counted, used), settings.tv_weight, settings.tv_iterations)
+    pilot = total_variation(filled(counted, used), settings.tv_weight, settings.tv_iterations)
     smoothed, samples = tilted_bilateral(counted, pilot, used, settings)
     value = np.where(valid, scale.depth(smoothed), np.nan)
-    ratio = variance_ratio(counted, smoothed, samples, used, sensor.correlation, settings)
+    ratio = sensor.inflation * variance_ratio(counted, smoothed, samples, used, sensor.correlation, settings)
     ratio = np.where(outlier, ratio + _step_around(pilot) * fraction**2, ratio)
     std = sensor.std(np.where(valid, value, 1.0))
     floor = sensor.step(np.where(valid, value, 1.0)) ** 2 / 12
-    variance = np.where(valid, np.maximum(ratio * std**2, floor / 4), np.inf)
+    variance = np.where(valid, np.maximum(ratio * std**2, floor), np.inf)
     return value, variance
+
+
+def _smoothed_cells(
+    values: Floats, sensor: Sensor, outlier_mask: Mask | None, cell: int, settings: SensorSettings
+) -> tuple[Floats, Floats]:
+    """Smooth a lattice of valid pixels: average those of a cell that agree, smooth cells, give pixels their cell's.
+
+    A pixel that disagrees with the first one of its cell, across a step of the scene, keeps its value.
+    """
+    believed = values if outlier_mask is None else np.where(np.asarray(outlier_mask, bool), np.nan, values)
+    first = spread_cells(first_of_cells(believed, cell), cell, values.shape)
+    within = np.abs(believed - first) <= settings.outlier_sigmas * sensor.std(np.where(np.isfinite(first), first, 1.0))
+    means = mean_of_cells(np.where(within, believed, np.nan), cell)
+    shrunk = replace(sensor, correlation=sensor.correlation.scaled(1 / cell))
+    value, variance = _smoothed(means, np.isfinite(means), shrunk, None, settings)
+    change, variance = (spread_cells(part, cell, values.shape) for part in (value, variance))
+    raw = sensor.std(np.where(np.isfinite(values), values, 1.0)) ** 2
+    valid = np.isfinite(values)
+    value = np.where(within, change, values)
+    return np.where(valid, value, np.nan), np.where(valid, np.where(within, variance, raw), np.inf)
 
 
 def find_outliers(counted: Floats, settings: SensorSettings = DEFAULT) -> Mask:
@@ -126,12 +157,33 @@ def find_outliers(counted: Floats, settings: SensorSettings = DEFAULT) -> Mask:
     return valid & (support < settings.outlier_support * neighbours)
 
 
-def nearest_filled(values: Floats, used: Mask) -> Floats:
-    """Give pixels that are not used the value of the nearest one that is."""
+def filled(values: Floats, used: Mask) -> Floats:
+    """Fill pixels that are not used: by the median of at least three adjacent used ones, or by the nearest used one.
+
+    Parameters
+    ----------
+    values
+        (height, width).
+    used
+        (height, width), true where a value may be used.
+
+    Returns
+    -------
+    (height, width), finite.
+    """
     if used.all():
         return values
     index = ndimage.distance_transform_edt(~used, return_distances=False, return_indices=True)
-    return values[tuple(np.asarray(index))]
+    complete = values[tuple(np.asarray(index))]
+    rows, columns = np.nonzero(~used)
+    padded = np.pad(np.where(used, values, np.float32(np.nan)), 1, constant_values=np.nan)
+    around = [(down, across) for down in range(3) for across in range(3) if (down, across) != (1, 1)]
+    nearby = np.sort(np.stack([padded[rows + down, columns + across] for down, across in around], axis=1), axis=1)
+    count = np.isfinite(nearby).sum(1)
+    enough = count >= 3
+    low, high = ((nearby[np.arange(len(rows)), np.maximum(number, 0)]) for number in ((count - 1) // 2, count // 2))
+    complete[rows[enough], columns[enough]] = ((low + high) / 2)[enough]
+    return complete
 
 
 def total_variation(values: Floats, weight: float, iterations: int) -> Floats:
@@ -191,11 +243,15 @@ def slopes(pilot: Floats, settings: SensorSettings = DEFAULT) -> tuple[Floats, F
     -------
     Slopes a pixel along columns (down) and along rows (across).
     """
-    down, across = (ndimage.sobel(pilot, axis) * np.float32(1 / 8) for axis in (0, 1))
+    rises = [ndimage.sobel(pilot, axis) * np.float32(1 / 8) for axis in (0, 1)]
+    widest = np.float32(settings.slope_clip)
+    first = [_blurred(np.clip(rise, -widest, widest), settings.slope_px) for rise in rises]
     limit = np.float32(settings.slope_limit)
-    gentle = ((np.abs(down) < limit) & (np.abs(across) < limit)).astype(np.float32)
+    near = [np.abs(rise - mean) < limit for rise, mean in zip(rises, first, strict=True)]
+    gentle = (near[0] & near[1]).astype(np.float32)
     total = _blurred(gentle, settings.slope_px) + np.float32(1e-6)
-    return tuple(_blurred(part * gentle, settings.slope_px) / total for part in (down, across))  # type: ignore[return-value]
+    down, across = (_blurred(rise * gentle, settings.slope_px) / total for rise in rises)
+    return down, across
 
 
 def tilted_bilateral(
@@ -303,14 +359,15 @@ def variance_ratio(
     (height, width).
     """
     kept = mean_correlation(samples, correlation, settings)
-    correlated = settings.unseen + (1 - settings.unseen) * kept
-    ratio = correlation.white / samples + (1 - correlation.white) * correlated
+    unseen = _unseen(correlation, settings)
+    correlated = unseen + (1 - unseen) * kept
+    ratio = settings.bias + correlation.white / samples + (1 - correlation.white) * correlated
     residual = np.where(used, np.minimum((counted - smoothed) ** 2, 9), 0).astype(np.float32)
     around = _blurred(residual, settings.residual_px) / np.maximum(
         _blurred(used.astype(np.float32), settings.residual_px), np.float32(1e-3)
     )
     usual = max(float(np.median(around[used])), 1e-6)
-    excess = np.sqrt(np.clip(around / usual, 0.5, 4.0))
+    excess = np.sqrt(np.clip(around / usual, settings.least_excess, settings.largest_excess))
     return np.minimum(ratio * excess, settings.largest_ratio)
 
 
@@ -332,12 +389,21 @@ def mean_correlation(samples: Floats, correlation: Correlation, settings: Sensor
     """
     variances = np.geomspace(0.05, 4000.0, 64)
     distance = (np.arange(400) + 0.5) * 0.25
-    length = max(float(np.sqrt(correlation.along_rows * correlation.along_columns)), 0.2)
-    shape = np.exp(-((distance / length) ** correlation.exponent))
+    shape = np.exp(-((distance / _length(correlation)) ** correlation.exponent))
     density = distance * np.exp(-(distance**2) / (2 * variances[:, None]))
     means = (density * shape).sum(1) / np.maximum(density.sum(1), 1e-300)
     area = settings.stride_px**2 * samples
     return np.interp(2 * area / (4 * np.pi), variances, means)
+
+
+def _length(correlation: Correlation) -> float:
+    return max(float(np.sqrt(correlation.along_rows * correlation.along_columns)), 0.2)
+
+
+def _unseen(correlation: Correlation, settings: SensorSettings) -> float:
+    """Predict the fraction of correlated noise that is longer than any window: the longer, the longer its tail."""
+    ramp = (_length(correlation) - settings.unseen_from_px) / (settings.unseen_to_px - settings.unseen_from_px)
+    return settings.unseen * float(np.clip(ramp, 0.0, 1.0))
 
 
 def _step_around(pilot: Floats) -> Floats:

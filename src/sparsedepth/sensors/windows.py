@@ -133,7 +133,7 @@ def _robust_residuals(scaled: Floats, valid: NDArray[np.bool_], settings: Sensor
         missing = np.where(valid[:, sample], np.abs(residual[:, sample]), np.float32(np.nan))
         scale = np.maximum(MAD_TO_STD * np.nan_to_num(_row_medians(missing)), 1e-12).astype(np.float32)
         if round_ < settings.fit_iterations - 1:
-            ratio = residual / (settings.tukey * scale)[:, None]
+            ratio = np.clip(residual / (settings.tukey * scale)[:, None], -2, 2)
             weight = np.where(valid, np.maximum(1 - ratio * ratio, 0) ** 2, 0).astype(np.float32)
     return np.where(valid, residual, 0), scale
 
