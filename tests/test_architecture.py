@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "cluster": {"vocabulary", "patches", "coding"},
     "baselines": {"vocabulary"},
     "metrics": {"vocabulary"},
+    "sensors": {"vocabulary"},
     "stereo": {"vocabulary"},
     "matching": {"vocabulary", "stereo", "restore", "parallel"},
     "data": {"vocabulary", "files"},

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import ndimage
 
 from sparsedepth.sensors.cells import cell_side, first_of_cells
-from sparsedepth.sensors.record import Correlation, Domain, Sensor, TableLaw
+from sparsedepth.sensors.record import Correlation, Domain, PowerLaw, Sensor, TableLaw
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.windows import WindowFits, estimate_correlation, fit_windows, visible_fraction
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
@@ -158,6 +159,44 @@ def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | 
     steps = [float(np.quantile(gaps[part], settings.step_quantile)) for part in parts]
     rising = np.concatenate([[True], np.diff(depths) > 0])
     return TableLaw(tuple(np.array(depths)[rising]), tuple(np.array(steps)[rising]))
+
+
+def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
+    """Compute the least standard deviation that a map of unknown origin can have at each pixel.
+
+    It is the larger of the rounding error and of what second differences show around the pixel: the smaller of those
+    along rows and along columns, so that steps of the scene do not count.
+
+    Parameters
+    ----------
+    depth
+        (height, width), positive, in any unit; NaN = missing.
+    settings
+        Quantile and bins of the step.
+
+    Returns
+    -------
+    (height, width) in the unit of the map; NaN where the depth is.
+
+    Examples
+    --------
+    >>> stairs = np.repeat(np.arange(1.0, 33.0), 4)[None, :] + np.zeros((32, 1))
+    >>> bool(np.all(least_std(stairs) >= 1 / np.sqrt(12) - 1e-9))
+    True
+    """
+    values = np.asarray(depth, float)
+    known = np.isfinite(values)
+    step = step_law(values, settings) or PowerLaw()
+    padded = np.pad(values, 1, constant_values=np.nan)
+    centre, inner = padded[1:-1, 1:-1], slice(1, -1)
+    across = np.abs(padded[inner, 2:] + padded[inner, :-2] - 2 * centre)
+    down = np.abs(padded[2:, inner] + padded[:-2, inner] - 2 * centre)
+    square = np.fmin(across, down) ** 2 / 6
+    seen = np.isfinite(square).astype(float)
+    total = ndimage.uniform_filter(seen, 5)
+    around = ndimage.uniform_filter(np.where(seen > 0, square, 0.0), 5) / np.maximum(total, 1 / 50)
+    shown = np.sqrt(np.where(total > 0, np.maximum(around, 0.0), 0.0))
+    return np.where(known, np.maximum(shown, step(np.where(known, values, 1.0)) / ROUNDING), np.nan)
 
 
 def _visible_law(

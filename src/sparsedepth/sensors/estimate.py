@@ -73,8 +73,7 @@ def estimate(
         )
     stack = np.where(known, stack, np.nan)
     mean = _trimmed_mean(stack)
-    usual = _noise_law(stack, mean)(np.where(known, mean, 1.0))
-    _require_static(stack, usual, poses is not None)
+    _require_static(stack, mean, poses is not None)
     stack = _without_motion(stack)
     mean = _trimmed_mean(stack)
     total = _noise_law(stack, mean)
@@ -199,16 +198,19 @@ def _median(stack: Floats) -> Floats:
     return np.where(count > 0, (low + high) / 2, np.nan)
 
 
-def _noise_law(stack: Floats, mean: Floats, bins: int = 14) -> TableLaw:
+def _noise_law(stack: Floats, mean: Floats) -> TableLaw:
     """Estimate the standard deviation over time against depth."""
     count = np.isfinite(stack).sum(0)
-    error = np.abs(stack - mean) * np.sqrt(count / np.maximum(count - 1, 1))
-    known = np.isfinite(error)
-    at, error = np.broadcast_to(mean, stack.shape)[known], error[known]
-    order = np.argsort(at, kind="stable")
-    parts = np.array_split(order, bins)
+    return _law_of_errors((stack - mean) * np.sqrt(count / np.maximum(count - 1, 1)), mean)
+
+
+def _law_of_errors(errors: Floats, mean: Floats, bins: int = 14) -> TableLaw:
+    """Estimate the standard deviation of errors in bins of depth."""
+    known = np.isfinite(errors)
+    at, size = np.broadcast_to(mean, errors.shape)[known], np.abs(errors[known])
+    parts = np.array_split(np.argsort(at, kind="stable"), bins)
     depths = np.array([np.median(at[part]) for part in parts])
-    stds = np.array([_std(error[part]) for part in parts])
+    stds = np.array([_std(size[part]) for part in parts])
     rising = np.concatenate([[True], np.diff(depths) > 1e-6 * depths[:-1]])
     return TableLaw(tuple(depths[rising]), tuple(np.maximum(stds[rising], 1e-6 * depths[rising])))
 
@@ -237,9 +239,10 @@ def _drift(stack: Floats, std: Floats) -> Floats:
     return (first - second) / (std * np.sqrt(1 / np.maximum(counts[0], 1) + 1 / np.maximum(counts[1], 1)))
 
 
-def _require_static(stack: Floats, std: Floats, moving: bool) -> None:
-    """Refuse frames whose first and second half disagree beyond their noise at most pixels."""
-    drift = _drift(stack, std)
+def _require_static(stack: Floats, mean: Floats, moving: bool) -> None:
+    """Refuse frames whose halves in time disagree, at most pixels, beyond the noise between consecutive frames."""
+    between = _law_of_errors(np.diff(stack, axis=0) / np.sqrt(2), mean)
+    drift = _drift(stack, between(np.where(np.isfinite(mean), mean, 1.0)))
     known = np.isfinite(drift)
     typical = float(np.median(np.abs(drift[known]))) * MAD_TO_STD if known.any() else 0.0
     if typical > MOST_DRIFT:
@@ -270,7 +273,7 @@ def _correlation(residual: Floats, settings: SensorSettings) -> Correlation:
                 sums[axis, lag] += float((pairs[axis][0] * pairs[axis][1]).sum())
                 counts[axis, lag] += int((masks[axis][0] & masks[axis][1]).sum())
     seen = (sums / np.maximum(counts, 1)) / (sums[:, :1] / np.maximum(counts[:, :1], 1))
-    lag = np.arange(1, lags)
+    lag = np.arange(1.0, lags)
 
     def misfit(numbers: Floats) -> Floats:
         found = Correlation(np.exp(numbers[0]), np.exp(numbers[1]), numbers[2], numbers[3])
@@ -307,14 +310,17 @@ def _pattern(mean: Floats, sensor: Sensor, n_frames: int, settings: SensorSettin
 def _inflation(stack: Floats, sensor: Sensor, settings: SensorSettings) -> float:
     """Measure the variance after smoothing over the predicted one, against the mean of the other frames.
 
-    The mean has the fixed pattern, a smoothed frame has lost most of it: the pattern counts as an error, once.
+    The mean has the fixed pattern, a smoothed frame has lost most of it: the pattern counts as an error, once. The
+    noise of the mean is added to the prediction, which draws the ratio towards one where there are few frames.
     """
+    memory = (1 + sensor.temporal) / (1 - sensor.temporal)
     found = []
     for number in np.unique(np.linspace(0, len(stack) - 1, 3).astype(int)):
         others = np.delete(stack, number, axis=0)
         reference, count = _trimmed_mean(others), np.isfinite(others).sum(0)
         value, variance = smooth(stack[number], sensor, settings=settings)
-        left = sensor.noise(np.where(np.isfinite(value), value, 1.0)) ** 2 / np.maximum(count, 1)
-        ratio = (value - reference) ** 2 / (variance + left * (1 + sensor.temporal) / (1 - sensor.temporal))
-        found.append(float(np.median(ratio[np.isfinite(ratio) & (count >= 3)])) / GAUSSIAN_MEDIAN)
+        judged = np.isfinite(value - reference) & (count >= 3)
+        left = sensor.noise(reference[judged]) ** 2 * memory / count[judged]
+        ratio = (value - reference)[judged] ** 2 / (variance[judged] + left)
+        found.append(float(np.median(ratio)) / GAUSSIAN_MEDIAN)
     return float(np.clip(np.median(found), 0.2, 5.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparsedepth.sensors.record import Correlation, PowerLaw, Sensor, TableLaw
 
 _KINECT = "measured on 18 frames of a 7-Scenes sequence against a fusion of other frames (law off by 4 % at most bins)"
-_D435 = "measured on 12 raw frames of a hand-held D4xx whose steps are those of a D435 (law off by 12 %)"
+_D435 = "measured on 12 raw frames of a hand-held D4xx whose steps are those of a D435"
 _D455 = "measured on 20 frames of a static D4xx whose steps are those of a D455 (law off by 8 %)"
 _ZENSE = "measured on 10 frames of a static Pico Zense outdoors, 0.65 to 1.4 m"
 _AZURE_SHEET = "data sheet: Azure Kinect DK hardware specifications, NFOV unbinned"
@@ -51,7 +51,11 @@ PRESETS: dict[str, Sensor] = {
     "realsense_d435": Sensor(
         name="realsense_d435",
         unit="mm",
-        noise=PowerLaw(factor=9.0e-7, exponent=2.17),
+        noise=TableLaw(
+            depths=(675.0, 814.0, 965.0, 1157.0, 1338.0, 1603.0, 2032.0, 3123.0, 4741.0, 10000.0),
+            lengths=(1.3, 1.95, 2.7, 3.6, 5.0, 8.1, 16.3, 39.9, 85.0, 380.0),
+        ),
+        inflation=1.1,
         step=PowerLaw(factor=1.65e-6),
         correlation=Correlation(along_rows=11.5, along_columns=7.2, exponent=1.6, white=0.02),
         temporal=0.12,
@@ -61,7 +65,8 @@ PRESETS: dict[str, Sensor] = {
         nearest=280.0,
         farthest=10000.0,
         sources={
-            "noise": _D435,
+            "noise": f"{_D435}; beyond 4.7 m it is continued as z^2",
+            "inflation": "measured on 3 of these frames",
             "step": f"{_D435}; 1/32 px of disparity at f 382 px, baseline 50 mm",
             "correlation": f"{_D435}; lags 1 to 8 px",
             "temporal": f"{_D435}; 0.12 at one frame, 0.05 at three",
@@ -145,6 +150,7 @@ PRESETS: dict[str, Sensor] = {
         ),
         step=PowerLaw(constant=1.0),
         correlation=Correlation(along_rows=2.7, along_columns=2.5, exponent=1.35, white=0.0),
+        inflation=1.3,
         outliers=0.0018,
         outlier_kind="flying",
         domain="z",
@@ -155,6 +161,7 @@ PRESETS: dict[str, Sensor] = {
             "step": f"{_ZENSE}; 1 mm",
             "correlation": f"{_ZENSE}; lags 1 to 8 px",
             "temporal": f"{_ZENSE}; none",
+            "inflation": "measured on 5 of these frames, the noise of the reference included",
             "outliers": f"{_ZENSE}; beyond 6 standard deviations",
             "nearest": "measured: the range of the frames, rounded",
         },

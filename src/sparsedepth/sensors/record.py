@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from sparsedepth.vocabulary import Floats, InputError, Unit
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Unit
 
 Domain = Literal["z", "log z", "1/z"]
 """Transform of depth in which the noise of a sensor is stationary."""
@@ -279,6 +279,13 @@ class Sensor:
         return cls.from_json(text)
 
     @classmethod
+    def estimate(cls, frames: Sequence[DepthMap] | Floats, **options: Any) -> Sensor:
+        """Estimate a record from at least five frames; `sparsedepth.sensors.estimate.estimate` lists the options."""
+        from sparsedepth.sensors.estimate import estimate
+
+        return estimate(frames, **options)
+
+    @classmethod
     def preset(cls, name: str) -> Sensor:
         """Return a known sensor; its ``sources`` say where each number comes from.
 
@@ -311,9 +318,9 @@ def _law_from_json(record: dict[str, Any]) -> Law:
 
 def _from_fields(record: dict[str, Any]) -> Sensor:
     try:
-        laws = {name: _law_from_json(record[name]) for name in ("noise", "step")}
-        correlation = Correlation(**record["correlation"])
-        farthest = np.inf if record["farthest"] is None else record["farthest"]
-        return Sensor(**(record | laws | {"correlation": correlation, "farthest": farthest}))
+        fields: dict[str, Any] = record | {name: _law_from_json(record[name]) for name in ("noise", "step")}
+        fields["correlation"] = Correlation(**record["correlation"])
+        fields["farthest"] = np.inf if record["farthest"] is None else record["farthest"]
+        return Sensor(**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the sensor lacks or misspells a field ({error}); write one with Sensor.save") from None

@@ -55,10 +55,12 @@ class SensorSettings:
     correlation_windows: int = 300
     min_visible: float = 0.7
     """Least fraction of the standard deviation that a window is believed to show."""
-    outlier_sigmas: float = 6.0
+    outlier_sigmas: float = 4.0
     """Pixels within this of each other support each other; the law of no measured sensor reaches it (0.4 %)."""
     outlier_support: float = 0.11
     """Fraction of the 24 neighbours below which a pixel is an outlier; a line of one pixel has 4 of 24."""
+    outlier_ratio: float = 1.5
+    """Variance of a replaced outlier over that of the pixels around it, which have their own value."""
     tv_weight: float = 4.0
     tv_iterations: int = 20
     slope_px: float = 12.0
@@ -74,17 +76,20 @@ class SensorSettings:
     range_sigmas: float = 2.0
     near_weight: float = 0.4
     """Weight of each of the eight adjacent pixels, against the loss of what is smaller than the grid."""
+    detail_px: float = 1.5
+    """Standard deviation of the window that removes white noise from residuals."""
     residual_px: float = 4.0
     """Standard deviation of the window that averages squared residuals."""
     bias: float = 0.02
     """Squared bias of smoothing surfaces of usual curvature, as a ratio of the variance before."""
-    unseen: float = 0.45
-    """Fraction of the variance of strongly correlated noise that is longer than any window."""
-    unseen_from_px: float = 1.5
-    unseen_to_px: float = 4.2
+    unseen: float = 0.47
+    """Least fraction of the variance of strongly correlated noise that is left: it is longer than any window."""
+    unseen_from_px: float = 2.0
+    unseen_to_px: float = 3.8
     """Correlation lengths between which that fraction rises from zero to its value."""
-    least_excess: float = 0.7
+    least_excess: float = 0.85
     largest_excess: float = 4.0
+    excess_power: float = 1.0
     """Bounds of squared residuals around a pixel, over the median of the frame."""
     largest_ratio: float = 1.5
     """Most variance after smoothing, as a ratio of that before."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from sparsedepth.sensors.record import Correlation, Law, PowerLaw, Sensor
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
@@ -63,10 +62,10 @@ def correlated_noise(shape: tuple[int, int], correlation: Correlation, rng: np.r
     (height, width) of standard normal numbers.
     """
     reach = int(np.ceil(6 * max(correlation.along_rows, correlation.along_columns))) + 1
-    height, width = (fft.next_fast_len(size + reach, real=True) for size in shape)
+    height, width = (size + reach for size in shape)
     rows, columns = (np.minimum(np.arange(size), size - np.arange(size)) for size in (height, width))
-    spectrum = np.maximum(fft.rfft2(correlation(rows[:, None], columns[None, :])).real, 0.0)
-    drawn = fft.irfft2(fft.rfft2(rng.standard_normal((height, width))) * np.sqrt(spectrum), s=(height, width))
+    spectrum = np.maximum(np.fft.rfft2(correlation(rows[:, None], columns[None, :])).real, 0.0)
+    drawn = np.fft.irfft2(np.fft.rfft2(rng.standard_normal((height, width))) * np.sqrt(spectrum), s=(height, width))
     return drawn[: shape[0], : shape[1]]
 
 

@@ -47,34 +47,33 @@ def smooth(
 ) -> tuple[Floats, Floats]:
     """Smooth a frame under the noise of its sensor.
 
-        Parameters
-        ----------
-        depth
-            (height, width), positive, in the unit of the sensor; NaN = missing.
-        sensor
-            Noise, correlation and quantisation.
-        outlier_mask
-            (height, width), true where a pixel must not be believed; None = find them.
-        settings
-            Scales of the filter.
+    Parameters
+    ----------
+    depth
+        (height, width), positive, in the unit of the sensor; NaN = missing.
+    sensor
+        Noise, correlation and quantisation.
+    outlier_mask
+        (height, width), true where a pixel must not be believed; None = find them.
+    settings
+        Scales of the filter.
 
-        Returns
-        -------
-        value
-            (height, width), float64; NaN where the depth is NaN. Outliers follow their surroundings.
-        variance
-            (height, width), in squared units of the map: noise, quantisation, bias of smoothing and outliers; inf where
-            the depth is NaN.
+    Returns
+    -------
+    value
+        (height, width), float64; NaN where the depth is NaN. Outliers follow their surroundings.
+    variance
+        (height, width), in squared units of the map: noise, quantisation, bias of smoothing and outliers; inf where
+        the depth is NaN.
 
-        Examples
-        --------
-        >>> from sparsedepth.sensors.cells import cell_side, first_of_cells, mean_of_cells, spread_cells
-    from sparsedepth.sensors.record import PowerLaw
-        >>> rng = np.random.default_rng(0)
-        >>> noisy = 1000.0 + rng.normal(0.0, 5.0, (64, 64))
-        >>> value, variance = smooth(noisy, Sensor(unit="mm", noise=PowerLaw(constant=5.0)))
-        >>> bool(np.std(value) < 1.5), bool(np.sqrt(np.median(variance)) < 3)
-        (True, True)
+    Examples
+    --------
+    >>> from sparsedepth.sensors.record import PowerLaw
+    >>> rng = np.random.default_rng(0)
+    >>> noisy = 1000.0 + rng.normal(0.0, 5.0, (64, 64))
+    >>> value, variance = smooth(noisy, Sensor(unit="mm", noise=PowerLaw(constant=5.0)))
+    >>> bool(np.std(value) < 1.5), bool(np.sqrt(np.median(variance)) < 3)
+    (True, True)
     """
     values = np.asarray(depth, float)
     if values.ndim != 2:
@@ -100,11 +99,12 @@ def _smoothed(
     used = valid & ~outlier
     if not used.any():
         used, outlier = valid, np.zeros_like(valid)
-    pilot = total_variation(filled(counted, used), settings.tv_weight, settings.tv_iterations)
+    pilot = total_variation(filled(counted, used, settings.outlier_sigmas), settings.tv_weight, settings.tv_iterations)
     smoothed, samples = tilted_bilateral(counted, pilot, used, settings)
     value = np.where(valid, scale.depth(smoothed), np.nan)
     ratio = sensor.inflation * variance_ratio(counted, smoothed, samples, used, sensor.correlation, settings)
-    ratio = np.where(outlier, ratio + _step_around(pilot) * fraction**2, ratio)
+    replaced = settings.outlier_ratio * np.maximum(ratio, np.median(ratio[used])) + _step_around(pilot) * fraction**2
+    ratio = np.where(outlier, replaced, ratio)
     std = sensor.std(np.where(valid, value, 1.0))
     floor = sensor.step(np.where(valid, value, 1.0)) ** 2 / 12
     variance = np.where(valid, np.maximum(ratio * std**2, floor), np.inf)
@@ -132,7 +132,7 @@ def _smoothed_cells(
 
 
 def find_outliers(counted: Floats, settings: SensorSettings = DEFAULT) -> Mask:
-    """Find pixels that nearly none of their 24 neighbours support.
+    """Find pixels that nearly none of their 24 neighbours support and that continue no line.
 
     Parameters
     ----------
@@ -145,19 +145,41 @@ def find_outliers(counted: Floats, settings: SensorSettings = DEFAULT) -> Mask:
     -------
     (height, width), true at outliers.
     """
+    limit = np.float32(settings.outlier_sigmas)
+    padded = np.pad(counted, 2, constant_values=np.nan)
     support, neighbours = (np.zeros(counted.shape, np.uint8) for _ in range(2))
-    valid = np.isfinite(counted)
     for rows, columns in _half_offsets(2, 1):
-        first, second = _pair(counted.shape, rows, columns)
-        both = valid[first] & valid[second]
-        near = np.abs(counted[first] - counted[second]) < np.float32(settings.outlier_sigmas)
-        for part in (first, second):
-            support[part] += near
-            neighbours[part] += both
-    return valid & (support < settings.outlier_support * neighbours)
+        for side in (_shifted(padded, rows, columns), _shifted(padded, -rows, -columns)):
+            away = side - counted
+            support += np.abs(away, out=away) < limit
+            neighbours += np.isfinite(side)
+    lonely = np.isfinite(counted) & (support < np.float32(settings.outlier_support) * neighbours)
+    return lonely & ~_on_line(padded, limit)
 
 
-def filled(values: Floats, used: Mask) -> Floats:
+def _on_line(padded: Floats, limit: np.float32) -> Mask:
+    """Find pixels in the middle of two opposite neighbours, at both distances in one of four directions.
+
+    A steep surface, or one of few pixels, has few neighbours of equal depth, but continues along some line.
+    """
+    centre = _shifted(padded, 0, 0)
+    found = np.zeros(centre.shape, bool)
+    for rows, columns in _half_offsets(1, 1):
+        along = np.ones(centre.shape, bool)
+        for distance in (1, 2):
+            ahead, behind = (_shifted(padded, sign * distance * rows, sign * distance * columns) for sign in (1, -1))
+            along &= np.abs((ahead + behind) * np.float32(0.5) - centre) < limit
+        found |= along
+    return found
+
+
+def _shifted(padded: Floats, rows: int, columns: int) -> Floats:
+    """Return the view of a map, padded by two, whose pixels lie so many rows and columns ahead."""
+    height, width = padded.shape
+    return padded[2 + rows : height - 2 + rows, 2 + columns : width - 2 + columns]
+
+
+def filled(values: Floats, used: Mask, limit: float = np.inf) -> Floats:
     """Fill pixels that are not used: by the median of at least three adjacent used ones, or by the nearest used one.
 
     Parameters
@@ -166,6 +188,8 @@ def filled(values: Floats, used: Mask) -> Floats:
         (height, width).
     used
         (height, width), true where a value may be used.
+    limit
+        Largest difference of two values that may be averaged.
 
     Returns
     -------
@@ -182,7 +206,9 @@ def filled(values: Floats, used: Mask) -> Floats:
     count = np.isfinite(nearby).sum(1)
     enough = count >= 3
     low, high = ((nearby[np.arange(len(rows)), np.maximum(number, 0)]) for number in ((count - 1) // 2, count // 2))
-    complete[rows[enough], columns[enough]] = ((low + high) / 2)[enough]
+    nearest = complete[rows, columns]
+    middle = np.where(high - low < limit, (low + high) / 2, np.where(nearest - low < high - nearest, low, high))
+    complete[rows[enough], columns[enough]] = middle[enough]
     return complete
 
 
@@ -359,16 +385,24 @@ def variance_ratio(
     (height, width).
     """
     kept = mean_correlation(samples, correlation, settings)
-    unseen = _unseen(correlation, settings)
-    correlated = unseen + (1 - unseen) * kept
+    correlated = np.maximum(kept, _unseen(correlation, settings))
     ratio = settings.bias + correlation.white / samples + (1 - correlation.white) * correlated
-    residual = np.where(used, np.minimum((counted - smoothed) ** 2, 9), 0).astype(np.float32)
-    around = _blurred(residual, settings.residual_px) / np.maximum(
-        _blurred(used.astype(np.float32), settings.residual_px), np.float32(1e-3)
-    )
+    around = _squared_residual(counted - smoothed, used, settings)
     usual = max(float(np.median(around[used])), 1e-6)
-    excess = np.sqrt(np.clip(around / usual, settings.least_excess, settings.largest_excess))
+    excess = np.clip(around / usual, settings.least_excess, settings.largest_excess) ** settings.excess_power
     return np.minimum(ratio * excess, settings.largest_ratio)
+
+
+def _squared_residual(residual: Floats, used: Mask, settings: SensorSettings) -> Floats:
+    """Average squared residuals around each pixel, without the part that adjacent pixels do not share."""
+    share = used.astype(np.float32)
+    clipped = np.where(used, np.clip(residual, -3, 3), 0).astype(np.float32)
+    if settings.detail_px > 0:
+        clipped = _blurred(clipped, settings.detail_px) / np.maximum(
+            _blurred(share, settings.detail_px), np.float32(0.05)
+        )
+    total = np.maximum(_blurred(share, settings.residual_px), np.float32(1e-3))
+    return _blurred(clipped * clipped * share, settings.residual_px) / total
 
 
 def mean_correlation(samples: Floats, correlation: Correlation, settings: SensorSettings = DEFAULT) -> Floats:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 from scipy.optimize import least_squares
 
 from sparsedepth.sensors.record import Correlation
@@ -100,8 +99,11 @@ def _dense_windows(values: DepthMap, settings: SensorSettings) -> Floats:
 
 @lru_cache(maxsize=8)
 def _sample_numbers(side: int, count: int) -> NDArray[np.intp]:
-    """Return the numbers of some pixels, without any period that a lattice of valid pixels could share."""
-    return np.sort(np.random.default_rng(0).permutation(side * side)[:count])
+    """Return the numbers of some pixels: the same under flips, without any period that a lattice could share."""
+    quarter = np.random.default_rng(0).random(((side + 1) // 2,) * 2)
+    half = np.concatenate([quarter, quarter[::-1][side % 2 :]])
+    rank = np.concatenate([half, half[:, ::-1][:, side % 2 :]], axis=1).ravel()
+    return np.sort(np.argsort(rank, kind="stable")[:count])
 
 
 def _sampled(settings: SensorSettings) -> NDArray[np.intp]:
@@ -158,7 +160,7 @@ def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlat
     every = -(-len(fits.std) // settings.correlation_windows)
     along_rows, along_columns = _autocovariance(fits.chosen(np.arange(0, len(fits.std), every)), settings)
     seen = np.concatenate([along_rows, along_columns])
-    lowest, highest = [np.log(0.3), np.log(0.3), 0.7, 0.0], [np.log(16.0), np.log(16.0), 2.0, 0.95]
+    lowest, highest = [np.log(0.3), np.log(0.3), 1.0, 0.0], [np.log(16.0), np.log(16.0), 2.0, 0.95]
 
     def misfit(numbers: Floats) -> Floats:
         rows, columns, variance = _projected(_correlation(numbers), settings)
@@ -185,7 +187,7 @@ def _autocovariance(fits: WindowFits, settings: SensorSettings) -> tuple[Floats,
     residual = (np.where(fits.inlier, fits.residual, 0) / power[:, None]).astype(np.float32).reshape(-1, side, side)
     inlier = fits.inlier.astype(np.float32).reshape(-1, side, side)
     sums, counts = (
-        fft.irfft2((np.abs(fft.rfft2(stack, s=shape)) ** 2).sum(0), s=shape) for stack in (residual, inlier)
+        np.fft.irfft2((np.abs(np.fft.rfft2(stack, s=shape)) ** 2).sum(0), s=shape) for stack in (residual, inlier)
     )
     lags = slice(1, settings.correlation_lags)
     mean = sums / np.maximum(counts, 1.0)
@@ -203,11 +205,11 @@ def _projected(correlation: Correlation, settings: SensorSettings) -> tuple[Floa
     lag = np.minimum(np.arange(size), size - np.arange(size))
     covariance = correlation(lag[:, None], lag[None, :])
     pictures, counts = _basis_spectrum(side)
-    blurred = fft.irfft2(pictures * fft.rfft2(covariance).real, s=(size, size))[:, :side, :side]
+    blurred = np.fft.irfft2(pictures * np.fft.rfft2(covariance).real, s=(size, size))[:, :side, :side]
     within = blurred.reshape(N_TERMS, -1) @ basis
     taken = np.zeros((N_TERMS, size, size))
     taken[:, :side, :side] = blurred - (within @ basis.T).reshape(N_TERMS, side, side) / 2
-    lost = fft.irfft2(2 * (pictures.conj() * fft.rfft2(taken)).sum(0).real, s=(size, size))
+    lost = np.fft.irfft2(2 * (pictures.conj() * np.fft.rfft2(taken)).sum(0).real, s=(size, size))
     left = covariance - lost / counts
     lags = slice(1, settings.correlation_lags)
     return left[0, lags], left[lags, 0], float(left[0, 0])
@@ -219,6 +221,6 @@ def _basis_spectrum(side: int) -> tuple[Floats, Floats]:
     padded = np.zeros((N_TERMS + 1, 2 * side, 2 * side))
     padded[:N_TERMS, :side, :side] = quadratic_basis(side).T.reshape(N_TERMS, side, side)
     padded[N_TERMS, :side, :side] = 1
-    spectra: Any = fft.rfft2(padded)
-    counts = np.round(fft.irfft2(np.abs(spectra[N_TERMS]) ** 2, s=(2 * side, 2 * side)))
+    spectra: Any = np.fft.rfft2(padded)
+    counts = np.round(np.fft.irfft2(np.abs(spectra[N_TERMS]) ** 2, s=(2 * side, 2 * side)))
     return spectra[:N_TERMS], np.maximum(counts, 1)
