@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy import ndimage
 from scipy.optimize import least_squares
 
 from sparsedepth.sensors import blind
@@ -205,14 +206,16 @@ def _noise_law(stack: Floats, mean: Floats) -> TableLaw:
 
 
 def _law_of_errors(errors: Floats, mean: Floats, bins: int = 14) -> TableLaw:
-    """Estimate the standard deviation of errors in bins of depth."""
+    """Estimate the standard deviation of errors in bins of depth; what moves at one depth is a peak of one bin."""
     known = np.isfinite(errors)
     at, size = np.broadcast_to(mean, errors.shape)[known], np.abs(errors[known])
     parts = np.array_split(np.argsort(at, kind="stable"), bins)
     depths = np.array([np.median(at[part]) for part in parts])
     stds = np.array([_std(size[part]) for part in parts])
+    stds = np.maximum(stds, 1e-6 * depths)
+    stds = depths**2 * ndimage.median_filter(stds / depths**2, 3, mode="nearest")
     rising = np.concatenate([[True], np.diff(depths) > 1e-6 * depths[:-1]])
-    return TableLaw(tuple(depths[rising]), tuple(np.maximum(stds[rising], 1e-6 * depths[rising])))
+    return TableLaw(tuple(depths[rising]), tuple(stds[rising]))
 
 
 def _std(error: Floats) -> float:
