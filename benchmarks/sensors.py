@@ -230,7 +230,7 @@ def controls() -> None:
     """Print which clean maps are called noisy, with the evidence."""
     for name, values in clean_maps().items():
         found = blind.diagnose(values)
-        told = "no windows" if found is None else f"over step {found.over_step:.2f} sharpness {found.sharpness:.2f}"
+        told = "no windows" if found is None else f"over step {found.over_step:.2f} evidence {found.evidence:.2f}"
         if found is not None and found.noisy:
             print(f"called noisy: {name}: {told}, std {np.median(found.sensor.std(values[np.isfinite(values)])):.3g}")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import ndimage
 
-from sparsedepth.sensors.cells import cell_side, first_of_cells
+from sparsedepth.sensors.cells import cell_side
 from sparsedepth.sensors.record import Correlation, Domain, PowerLaw, Sensor, TableLaw
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.windows import WindowFits, estimate_correlation, fit_windows, visible_fraction
@@ -29,8 +29,9 @@ class Diagnosis:
         Number of windows that show noise.
     over_step
         Residuals of the quietest windows, in standard deviations of rounding.
-    sharpness
-        Ratio of the 10 % to the 40 % quantile of residuals; near 1 = the same floor everywhere.
+    evidence
+        Sharpness of the floor of residuals, the ratio of their 10 % to their 40 % quantile, times the largest fraction
+        of windows with about the same residuals; 1 = the same everywhere.
     noisy
         Whether the frame has dense noise.
     """
@@ -38,7 +39,7 @@ class Diagnosis:
     sensor: Sensor
     windows: int
     over_step: float
-    sharpness: float
+    evidence: float
     noisy: bool
 
 
@@ -95,16 +96,27 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
     known = values[np.isfinite(values)]
     if known.size == 0 or known.min() <= 0:
         return None
-    cell = cell_side(np.isfinite(values), settings)
-    fits = fit_windows(1 / (first_of_cells(values, cell) if cell > 1 else values), settings)
+    settings = _for_cells(settings, cell_side(np.isfinite(values), settings))
+    fits = fit_windows(1 / values, settings)
     step = step_law(values, settings)
     if len(fits.std) < settings.min_windows or step is None:
         return None
-    return _diagnosed(fits, step, float(known.min()), float(known.max()), cell, settings)
+    return _diagnosed(fits, step, float(known.min()), float(known.max()), settings)
+
+
+def _for_cells(settings: SensorSettings, cell: int) -> SensorSettings:
+    """Enlarge the windows for a lattice of valid pixels, so that they show as much of the scene as those of a frame."""
+    return replace(
+        settings,
+        window_px=settings.window_px * cell,
+        window_stride_px=settings.window_stride_px * cell,
+        fit_pixels=settings.fit_pixels * cell**2,
+        correlation_lags=settings.correlation_lags * cell,
+    )
 
 
 def _diagnosed(
-    fits: WindowFits, step: TableLaw, nearest: float, farthest: float, cell: int, settings: SensorSettings
+    fits: WindowFits, step: TableLaw, nearest: float, farthest: float, settings: SensorSettings
 ) -> Diagnosis:
     centre = 1 / fits.level
     std = np.maximum(fits.std * centre**2, 1e-9 * centre)
@@ -112,7 +124,8 @@ def _diagnosed(
     relative = std / visible(centre)
     over_step = float(np.quantile(std / (step(centre) / ROUNDING), 0.1))
     sharpness = float(np.quantile(relative, 0.1) / np.quantile(relative, 0.4))
-    noisy = over_step >= settings.noisy_over_step and sharpness >= settings.noisy_sharpness
+    evidence = sharpness * _concentration(relative, settings)
+    noisy = over_step >= settings.noisy_over_step and evidence >= settings.noisy_evidence
     quiet = (relative > 0.5) & (relative < 1.3)
     correlation = Correlation() if quiet.sum() < 4 else estimate_correlation(fits.chosen(quiet), settings)
     fraction = max(visible_fraction(correlation, settings), settings.min_visible)
@@ -123,11 +136,18 @@ def _diagnosed(
         name="estimated from one frame",
         noise=TableLaw(tuple(depths), tuple(noise)),
         step=step,
-        correlation=correlation.scaled(cell),
+        correlation=correlation,
         domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
-    return Diagnosis(sensor, len(std), over_step, sharpness, noisy)
+    return Diagnosis(sensor, len(std), over_step, evidence, noisy)
+
+
+def _concentration(relative: Floats, settings: SensorSettings) -> float:
+    """Compute the largest fraction of windows whose residuals are equal within a factor."""
+    ordered = np.sort(relative)
+    ahead = np.searchsorted(ordered, settings.noisy_factor * ordered, side="right")
+    return float((ahead - np.arange(len(ordered))).max() / len(ordered))
 
 
 def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | None:

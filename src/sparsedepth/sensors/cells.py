@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,7 +51,7 @@ def mean_of_cells(values: Floats, side: int) -> Floats:
     return np.where(count > 0, np.nansum(cells, -1) / np.maximum(count, 1), np.nan)
 
 
-def spread_cells(cells: Floats, side: int, shape: tuple[int, ...]) -> Floats:
+def spread_cells(cells: NDArray[Any], side: int, shape: tuple[int, ...]) -> NDArray[Any]:
     """Give each pixel the value of its cell."""
     return np.repeat(np.repeat(cells, side, axis=0), side, axis=1)[: shape[0], : shape[1]]
 

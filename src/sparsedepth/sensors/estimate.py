@@ -305,7 +305,7 @@ def _pattern(mean: Floats, sensor: Sensor, n_frames: int, settings: SensorSettin
     relative = fits.std * centre**2 / (fraction * sensor.noise(centre))
     level, floor = np.quantile(relative, [settings.visible_quantile, 0.1])
     left = (1 + sensor.temporal) / (1 - sensor.temporal) / n_frames
-    if floor < settings.noisy_sharpness * level:
+    if floor < settings.pattern_sharpness * level:
         return 0.0
     return float(np.clip(np.sqrt(max(level**2 - left, 0.0)), 0.0, 2.0))
 

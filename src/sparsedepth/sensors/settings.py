@@ -49,8 +49,13 @@ class SensorSettings:
     """Fewest differences that show the step of a bin."""
     noisy_over_step: float = 1.25
     """Gate: residuals of nearly all windows exceed those of rounding by this ratio."""
-    noisy_sharpness: float = 0.6
-    """Gate: least ratio of the 10 % to the 40 % quantile of residuals; noise has a sharp floor, scenes do not."""
+    noisy_evidence: float = 0.22
+    """Gate: noise has a sharp floor that most windows share, scenes do not. Set between 0.25 (an Azure Kinect before
+    near and far walls) and 0.16 (laser scan of a walkway); Middlebury 2005 and 2006 fail the other gate."""
+    noisy_factor: float = 1.8
+    """Factor within which residuals of windows are about the same."""
+    pattern_sharpness: float = 0.6
+    """Least ratio of the 10 % to the 40 % quantile of residuals of the mean frame that is a fixed pattern."""
     correlation_lags: int = 15
     correlation_windows: int = 300
     min_visible: float = 0.7
@@ -61,7 +66,7 @@ class SensorSettings:
     """Fraction of the 24 neighbours below which a pixel is an outlier; a line of one pixel has 4 of 24."""
     outlier_ratio: float = 1.5
     """Variance of a replaced outlier over that of the pixels around it, which have their own value."""
-    tv_weight: float = 4.0
+    tv_weight: float = 3.0
     tv_iterations: int = 20
     slope_px: float = 12.0
     """Standard deviation of the window that averages slopes."""
@@ -80,7 +85,7 @@ class SensorSettings:
     """Standard deviation of the window that removes white noise from residuals."""
     residual_px: float = 4.0
     """Standard deviation of the window that averages squared residuals."""
-    bias: float = 0.02
+    bias: float = 0.03
     """Squared bias of smoothing surfaces of usual curvature, as a ratio of the variance before."""
     unseen: float = 0.47
     """Least fraction of the variance of strongly correlated noise that is left: it is longer than any window."""

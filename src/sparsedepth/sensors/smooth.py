@@ -84,51 +84,79 @@ def smooth(
     if values[valid].min() <= 0:
         raise InputError(f"the frame holds depths down to {values[valid].min():g}; give positive ones, NaN = missing")
     cell = cell_side(valid, settings)
+    mask = None if outlier_mask is None else np.asarray(outlier_mask, bool)
     if cell > 1:
-        return _smoothed_cells(values, sensor, outlier_mask, cell, settings)
-    return _smoothed(values, valid, sensor, outlier_mask, settings)
+        return _smoothed_cells(values, valid, sensor, mask, cell, settings)
+    return _smoothed(values, valid, sensor, mask, settings)
 
 
 def _smoothed(
     values: Floats, valid: Mask, sensor: Sensor, outlier_mask: Mask | None, settings: SensorSettings
 ) -> tuple[Floats, Floats]:
+    """Smooth a dense frame."""
     fraction = max(visible_fraction(sensor.correlation, settings), settings.min_visible)
     scale = Scale.of(values, sensor, fraction)
     counted = scale.count(values)
-    outlier = find_outliers(counted, settings) if outlier_mask is None else np.asarray(outlier_mask, bool) & valid
-    used = valid & ~outlier
+    outlier = find_outliers(counted, settings) if outlier_mask is None else outlier_mask & valid
+    smoothed, ratio = _smoothed_counts(counted, outlier, sensor, fraction, settings)
+    return _in_depths(scale.depth(smoothed), ratio, valid, sensor)
+
+
+def _smoothed_counts(
+    counted: Floats, outlier: Mask, sensor: Sensor, fraction: float, settings: SensorSettings
+) -> tuple[Floats, Floats]:
+    """Smooth values in standard deviations; return them with the ratio of the variance after to that before."""
+    used = np.isfinite(counted) & ~outlier
     if not used.any():
-        used, outlier = valid, np.zeros_like(valid)
+        used, outlier = np.isfinite(counted), np.zeros_like(outlier)
     pilot = total_variation(filled(counted, used, settings.outlier_sigmas), settings.tv_weight, settings.tv_iterations)
     smoothed, samples = tilted_bilateral(counted, pilot, used, settings)
-    value = np.where(valid, scale.depth(smoothed), np.nan)
     ratio = sensor.inflation * variance_ratio(counted, smoothed, samples, used, sensor.correlation, settings)
     replaced = settings.outlier_ratio * np.maximum(ratio, np.median(ratio[used])) + _step_around(pilot) * fraction**2
-    ratio = np.where(outlier, replaced, ratio)
-    std = sensor.std(np.where(valid, value, 1.0))
-    floor = sensor.step(np.where(valid, value, 1.0)) ** 2 / 12
-    variance = np.where(valid, np.maximum(ratio * std**2, floor), np.inf)
-    return value, variance
+    return smoothed, np.where(outlier, replaced, ratio)
+
+
+def _in_depths(value: Floats, ratio: Floats, valid: Mask, sensor: Sensor) -> tuple[Floats, Floats]:
+    """Return values and variances in the unit of the map; no variance falls below that of rounding."""
+    at = np.where(valid, value, 1.0)
+    variance = np.maximum(ratio * sensor.std(at) ** 2, sensor.step(at) ** 2 / 12)
+    return np.where(valid, value, np.nan), np.where(valid, variance, np.inf)
 
 
 def _smoothed_cells(
-    values: Floats, sensor: Sensor, outlier_mask: Mask | None, cell: int, settings: SensorSettings
+    values: Floats, valid: Mask, sensor: Sensor, outlier_mask: Mask | None, cell: int, settings: SensorSettings
 ) -> tuple[Floats, Floats]:
-    """Smooth a lattice of valid pixels: average those of a cell that agree, smooth cells, give pixels their cell's.
+    """Smooth a lattice of valid pixels in cells: average those of a cell that agree, and smooth the averages.
 
-    A pixel that disagrees with the first one of its cell, across a step of the scene, keeps its value.
+    Pixels are moved to the centre of their cell along the slope of the surface, and back. A pixel that disagrees with
+    the first one of its cell or with the result, across a step of the scene, keeps its value.
     """
-    believed = values if outlier_mask is None else np.where(np.asarray(outlier_mask, bool), np.nan, values)
-    first = spread_cells(first_of_cells(believed, cell), cell, values.shape)
-    within = np.abs(believed - first) <= settings.outlier_sigmas * sensor.std(np.where(np.isfinite(first), first, 1.0))
-    means = mean_of_cells(np.where(within, believed, np.nan), cell)
     shrunk = replace(sensor, correlation=sensor.correlation.scaled(1 / cell))
-    value, variance = _smoothed(means, np.isfinite(means), shrunk, None, settings)
-    change, variance = (spread_cells(part, cell, values.shape) for part in (value, variance))
-    raw = sensor.std(np.where(np.isfinite(values), values, 1.0)) ** 2
-    valid = np.isfinite(values)
-    value = np.where(within, change, values)
-    return np.where(valid, value, np.nan), np.where(valid, np.where(within, variance, raw), np.inf)
+    fraction = max(visible_fraction(shrunk.correlation, settings), settings.min_visible)
+    scale = Scale.of(values, sensor, fraction)
+    hidden = np.zeros_like(valid) if outlier_mask is None else outlier_mask & valid
+    counted = np.where(hidden, np.float32(np.nan), scale.count(values))
+    rise = _rise_within_cells(counted, cell, settings)
+    level = counted - rise
+    agrees = np.abs(level - spread_cells(first_of_cells(level, cell), cell, values.shape)) <= settings.outlier_sigmas
+    means = mean_of_cells(np.where(agrees, level, np.nan), cell).astype(np.float32)
+    outlier = find_outliers(means, settings)
+    smoothed, ratio = _smoothed_counts(means, outlier, shrunk, fraction, settings)
+    smoothed, ratio, outlier = (spread_cells(part, cell, values.shape) for part in (smoothed, ratio, outlier))
+    agrees &= (np.abs(level - smoothed) <= settings.outlier_sigmas) | outlier
+    value = np.where(agrees | hidden, scale.depth(smoothed + rise), values)
+    ratio = np.where(hidden, settings.outlier_ratio * ratio, np.where(agrees, ratio, 1.0))
+    return _in_depths(value, ratio, valid, sensor)
+
+
+def _rise_within_cells(counted: Floats, cell: int, settings: SensorSettings) -> Floats:
+    """Compute the rise of the surface from the centre of its cell to each pixel."""
+    first = first_of_cells(counted, cell)
+    pilot = total_variation(filled(first, np.isfinite(first)), settings.tv_weight, settings.tv_iterations)
+    steeper = replace(settings, slope_limit=cell * settings.slope_limit, slope_clip=cell * settings.slope_clip)
+    down, across = (spread_cells(slope, cell, counted.shape) for slope in slopes(pilot, steeper))
+    place = [(np.arange(size) % cell - (cell - 1) / 2) / cell for size in counted.shape]
+    return (down * place[0][:, None] + across * place[1][None, :]).astype(np.float32)
 
 
 def find_outliers(counted: Floats, settings: SensorSettings = DEFAULT) -> Mask:

@@ -160,7 +160,7 @@ def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlat
     every = -(-len(fits.std) // settings.correlation_windows)
     along_rows, along_columns = _autocovariance(fits.chosen(np.arange(0, len(fits.std), every)), settings)
     seen = np.concatenate([along_rows, along_columns])
-    lowest, highest = [np.log(0.3), np.log(0.3), 1.0, 0.0], [np.log(16.0), np.log(16.0), 2.0, 0.95]
+    lowest, highest = [np.log(0.3), np.log(0.3), 1.0, 0.0], [np.log(settings.window_px / 2)] * 2 + [2.0, 0.95]
 
     def misfit(numbers: Floats) -> Floats:
         rows, columns, variance = _projected(_correlation(numbers), settings)
