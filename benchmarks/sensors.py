@@ -149,6 +149,30 @@ def blindly(frame: Frame) -> tuple[np.ndarray, np.ndarray]:
     return smooth.smooth(frame.depth, sensor)
 
 
+PRESETS = {
+    "kinect_v1_7scenes": "kinect_v1",
+    "realsense_d4xx_aims": "realsense_d435",
+    "realsense_d4xx_cup": "realsense_d455",
+    "tof_pico_zense": "pico_zense",
+}
+"""Presets of the sensors of data/sensors."""
+
+
+def calibrated() -> dict[str, Sensor]:
+    """Estimate the sensors from frames: sequences, with poses for Kinect; no sequence of aims, hence its preset."""
+    found = {"realsense_d4xx_aims": Sensor.preset("realsense_d435")}
+    cup = sorted(data_set("sensors", "realsense_d4xx_cup", "sequence").glob("*_depth.png"))
+    found["realsense_d4xx_cup"] = Sensor.estimate([load_map(path) for path in cup[::2]], unit="mm")
+    zense = sorted(data_set("sensors", "tof_pico_zense", "frames").glob("*_depth.png"))
+    found["tof_pico_zense"] = Sensor.estimate([load_map(path) for path in zense[5:]], unit="mm")
+    kinect = sorted(data_set("sensors", "kinect_v1_7scenes", "sequence").glob("*_depth.png"))[::2]
+    poses = [np.loadtxt(path.with_name(path.name.replace("_depth.png", "_pose.txt"))) for path in kinect]
+    millimetres = [pose * np.array([1, 1, 1, 1000.0]) for pose in poses]
+    maps = [load_map(path) for path in kinect]
+    found["kinect_v1_7scenes"] = Sensor.estimate(maps, unit="mm", poses=millimetres, intrinsics=(585, 585, 320, 240))
+    return found
+
+
 def room(near: float, far: float, rng: np.random.Generator, shape: tuple[int, int] = (480, 640)) -> np.ndarray:
     """Draw a scene: a slanted wall, a floor, boxes, a ball and thin poles between two depths."""
     height, width = shape
@@ -240,6 +264,9 @@ def main() -> None:
     part = sys.argv[1] if len(sys.argv) > 1 else "tuning"
     real = frames(part)
     table("blind", real, blindly)
+    known = calibrated()
+    table("calibrated", real, lambda f: smooth.smooth(f.depth, known[f.sensor]))
+    table("preset", real, lambda f: smooth.smooth(f.depth, Sensor.preset(PRESETS[f.sensor])))
     table("lattice", [lattice(f) for f in real[::3]], blindly)
     for impulses in (0.0, 0.01, 0.05):
         table(f"+{impulses:.0%}", simulated(impulses), blindly)

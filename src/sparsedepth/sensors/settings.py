@@ -54,7 +54,7 @@ class SensorSettings:
     near and far walls) and 0.16 (laser scan of a walkway); Middlebury 2005 and 2006 fail the other gate."""
     noisy_factor: float = 1.8
     """Factor within which residuals of windows are about the same."""
-    pattern_sharpness: float = 0.6
+    pattern_sharpness: float = 0.5
     """Least ratio of the 10 % to the 40 % quantile of residuals of the mean frame that is a fixed pattern."""
     correlation_lags: int = 15
     correlation_windows: int = 300
@@ -85,7 +85,7 @@ class SensorSettings:
     """Standard deviation of the window that removes white noise from residuals."""
     residual_px: float = 4.0
     """Standard deviation of the window that averages squared residuals."""
-    bias: float = 0.03
+    bias: float = 0.025
     """Squared bias of smoothing surfaces of usual curvature, as a ratio of the variance before."""
     unseen: float = 0.47
     """Least fraction of the variance of strongly correlated noise that is left: it is longer than any window."""
@@ -96,6 +96,9 @@ class SensorSettings:
     largest_excess: float = 4.0
     excess_power: float = 1.0
     """Bounds of squared residuals around a pixel, over the median of the frame."""
+    misfit: float = 0.1
+    misfit_from: float = 2.0
+    """Probability that a pixel is right where it is farther from its smoothed value than so many sigma."""
     largest_ratio: float = 1.5
     """Most variance after smoothing, as a ratio of that before."""
 

@@ -393,7 +393,8 @@ def variance_ratio(
     """Predict the variance after smoothing as a ratio of that before.
 
     White noise falls with the number of samples. Correlated noise falls as the mean correlation within their area, and
-    a part of it is too long to fall. Where residuals are larger than usual, structure was smoothed too.
+    a part of it is too long to fall. Where residuals are larger than usual, structure was smoothed too. A pixel far
+    from its smoothed value is an outlier or a small structure, with some probability.
 
     Parameters
     ----------
@@ -418,7 +419,8 @@ def variance_ratio(
     around = _squared_residual(counted - smoothed, used, settings)
     usual = max(float(np.median(around[used])), 1e-6)
     excess = np.clip(around / usual, settings.least_excess, settings.largest_excess) ** settings.excess_power
-    return np.minimum(ratio * excess, settings.largest_ratio)
+    doubtful = np.where(used, np.maximum((counted - smoothed) ** 2 - settings.misfit_from**2, 0), 0)
+    return np.minimum(ratio * excess, settings.largest_ratio) + settings.misfit * doubtful
 
 
 def _squared_residual(residual: Floats, used: Mask, settings: SensorSettings) -> Floats:
