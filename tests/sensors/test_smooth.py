@@ -132,3 +132,38 @@ def test_what_is_no_frame_is_refused():
     value, variance = smooth(np.full((8, 8), np.nan), sensor)
     assert np.isnan(value).all()
     assert np.isinf(variance).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 50), (3, 40), (5, 5), (33, 7)], ids=str)
+def test_any_shape_is_smoothed(shape):
+    depth = np.random.default_rng(0).normal(1000, 5, shape)
+    value, variance = smooth(depth, Sensor.preset("kinect_v1"))
+    assert value.shape == variance.shape == shape
+    assert np.isfinite(value).all()
+    assert (variance > 0).all()
+
+
+def test_infinities_are_missing():
+    depth, _ = frame_of(Sensor.preset("kinect_v1"), 900.0, 3000.0)
+    holes = np.random.default_rng(0).random(depth.shape) < 0.1
+    sensor = Sensor.preset("kinect_v1")
+    one, other = (smooth(np.where(holes, code, depth), sensor) for code in (np.nan, np.inf))
+    np.testing.assert_array_equal(one[0], other[0])
+    assert blind.estimate(np.where(holes, np.nan, depth)) == blind.estimate(np.where(holes, np.inf, depth))
+
+
+def test_a_sensor_without_noise_is_refused():
+    with pytest.raises(InputError, match="no noise"):
+        smooth(np.full((16, 16), 1000.0), Sensor())
+
+
+def test_most_pixels_of_a_frame_may_be_missing():
+    depth, truth = frame_of(Sensor.preset("kinect_v1"), 900.0, 3000.0)
+    sensor = Sensor.preset("kinect_v1")
+    for share in (0.5, 0.9, 0.99):
+        sparse = np.where(np.random.default_rng(1).random(depth.shape) < share, np.nan, depth)
+        value, _ = smooth(sparse, sensor)
+        known = np.isfinite(sparse)
+        assert (np.isfinite(value) == known).all()
+        raw, left = (rms99(((m - truth) / sensor.std(truth))[known]) for m in (depth, value))
+        assert left <= raw * (0.9 if share < 0.8 else 1.0)

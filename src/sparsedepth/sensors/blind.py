@@ -93,6 +93,7 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
     values = np.asarray(depth, float)
     if values.ndim != 2:
         raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
+    values = np.where(np.isfinite(values), values, np.nan)
     known = values[np.isfinite(values)]
     if known.size == 0 or known.min() <= 0:
         return None
@@ -206,6 +207,7 @@ def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
     """
     values = np.asarray(depth, float)
     known = np.isfinite(values)
+    values = np.where(known, values, np.nan)
     step = step_law(values, settings) or PowerLaw()
     padded = np.pad(values, 1, constant_values=np.nan)
     centre, inner = padded[1:-1, 1:-1], slice(1, -1)

@@ -28,6 +28,8 @@ class SensorSettings:
     """Least fraction of the valid pixels of a window that its quadratic surface explains."""
     lattice_density: float = 0.6
     """Valid pixels that are sparser than this where they are densest form a lattice, which is worked on in cells."""
+    largest_cell_px: int = 2
+    """Sparser pixels than one in a cell of this side are left as they are: their neighbours are too far."""
     fit_iterations: int = 5
     fit_pixels: int = 256
     """Pixels of a window that measure the scale of its residuals."""

@@ -29,7 +29,10 @@ class Scale:
         """Build the scale for the depths of a map; ``fraction`` of the standard deviation is one unit."""
         known = depth[np.isfinite(depth)]
         knots = np.geomspace(known.min() * 0.98, known.max() * 1.02, 1024)
-        density = 1 / (fraction * sensor.std(knots))
+        std = sensor.std(knots)
+        if not (std > 0).all():
+            raise InputError("the sensor has no noise at some depth of the frame; give it noise or a step there")
+        density = 1 / (fraction * std)
         counts = np.concatenate([[0.0], np.cumsum(np.diff(knots) * (density[1:] + density[:-1]) / 2)])
         return cls(knots, counts)
 
@@ -79,12 +82,15 @@ def smooth(
     if values.ndim != 2:
         raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
     valid = np.isfinite(values)
+    values = np.where(valid, values, np.nan)
     if not valid.any():
         return np.full(values.shape, np.nan), np.full(values.shape, np.inf)
     if values[valid].min() <= 0:
         raise InputError(f"the frame holds depths down to {values[valid].min():g}; give positive ones, NaN = missing")
     cell = cell_side(valid, settings)
     mask = None if outlier_mask is None else np.asarray(outlier_mask, bool)
+    if cell > settings.largest_cell_px:
+        return _in_depths(values, np.ones(values.shape), valid, sensor)
     if cell > 1:
         return _smoothed_cells(values, valid, sensor, mask, cell, settings)
     return _smoothed(values, valid, sensor, mask, settings)
