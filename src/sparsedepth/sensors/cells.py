@@ -32,7 +32,7 @@ def cell_side(valid: NDArray[np.bool_], settings: SensorSettings) -> int:
     if height == 0 or width == 0:
         return 1
     blocks = valid[:height, :width].reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK).mean(axis=(1, 3))
-    seen = blocks[blocks > 0.05]
+    seen = blocks[blocks > 0]
     density = float(np.quantile(seen, 0.75)) if seen.size else 1.0
     return 1 if density >= settings.lattice_density else int(np.ceil(1 / np.sqrt(density)))
 
