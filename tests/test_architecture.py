@@ -51,6 +51,7 @@ MAY_IMPORT = {
     "metrics": {"vocabulary"},
     "stereo": {"vocabulary", "neighbourhood", "components", "fitted", "parallel"},
     "matching": {"vocabulary", "stereo", "restore"},
+    "sensors": {"vocabulary"},
     "data": {"vocabulary", "files"},
     "experiments": {
         "vocabulary",
