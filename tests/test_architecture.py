@@ -201,3 +201,26 @@ def test_the_public_names():
     }
     assert promised <= set(sparsedepth.__all__)
     assert all(hasattr(sparsedepth, name) for name in sparsedepth.__all__)
+
+
+def constants(path: Path) -> set[str]:
+    """Names in capitals that a module assigns at its top."""
+    targets = [
+        target
+        for node in ast.parse(path.read_text()).body
+        for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
+    ]
+    names = [each for target in targets for each in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return {name.id for name in names if isinstance(name, ast.Name) and name.id.isupper()}
+
+
+@pytest.mark.parametrize("room", ["restore", "sensors", "coding", "stereo"])
+def test_a_constant_has_one_meaning(room):
+    found = [name for path in sorted((ROOT / room).rglob("*.py")) for name in constants(path)]
+    assert len(found) == len(set(found))
+
+
+def test_restoration_stays_small():
+    paths = sorted((ROOT / "restore").rglob("*.py"))
+    assert len(paths) <= 14
+    assert sum(n_lines(path) for path in paths) <= 2900

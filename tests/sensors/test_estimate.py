@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scenes import room
 
+from scenes import room
 from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.estimate import estimate, warped
 from sparsedepth.sensors.simulate import simulate

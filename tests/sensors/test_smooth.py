@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scenes import room
 from test_blind import SIMULATED, frame_of
 
+from scenes import room
 from sparsedepth.sensors import PowerLaw, Sensor, blind
 from sparsedepth.sensors.smooth import find_outliers, smooth
 from sparsedepth.vocabulary import InputError
