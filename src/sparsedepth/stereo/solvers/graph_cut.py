@@ -206,7 +206,7 @@ def swap(grid: Grid, a: int, b: int, cut: Cutter) -> None:
     gain = slope[now_b].sum() - slope[then_b].sum()
     gain += weight[now_b[first] != now_b[second]].sum() - weight[then_b[first] != then_b[second]].sum()
     moved = now_b != then_b
-    if gain > MIN_ENERGY_GAIN and moved.any():
+    if gain > MIN_MOVE_GAIN and moved.any():
         grid.relabel(nodes[moved], np.where(then_b[moved], b, a).astype(np.int16))
 
 
@@ -224,7 +224,7 @@ def expansion(grid: Grid, a: int, cut: Cutter) -> None:
     taken = cut(network(uneven, first, second, weight, weight - cut_now))
     after = np.where(taken[first] != taken[second], weight, np.where(taken[first], 0.0, cut_now))
     gain = cut_now.sum() - after.sum() - slope[taken].sum()
-    if gain > MIN_ENERGY_GAIN and taken.any():
+    if gain > MIN_MOVE_GAIN and taken.any():
         grid.relabel(nodes[taken], np.full(int(taken.sum()), a, np.int16))
 
 
@@ -238,7 +238,7 @@ def _to_label(grid: Grid, nodes: NDArray[np.intp], a: int) -> Vector:
     return total[nodes]
 
 
-MIN_ENERGY_GAIN = 1e-6
+MIN_MOVE_GAIN = 1e-6
 """A gain that rounding could feign."""
 
 MOVES: dict[str, Callable[..., None]] = {"swap": swap, "expansion": expansion}
