@@ -16,6 +16,8 @@ MAY_IMPORT = {
     "atomic_files": {"vocabulary"},
     "patches": {"vocabulary", "checks"},
     "neighbourhood": {"vocabulary"},
+    "components": {"neighbourhood"},
+    "messages": set(),
     "tensor_files": {"vocabulary", "checks"},
     "surfaces": {"vocabulary"},
     "dictionary": {"vocabulary", "atomic_files", "tensor_files"},
@@ -26,9 +28,9 @@ MAY_IMPORT = {
     "report": {"vocabulary", "atomic_files"},
     "findings": {"vocabulary", "metrics", "pictures", "report"},
     "parallel": set(),
-    "process_pool": {"vocabulary"},
-    "restorer_pool": {"vocabulary", "process_pool"},
-    "tiling": {"vocabulary", "checks", "coding", "parallel"},
+    "process_pool": {"vocabulary", "messages"},
+    "restorer_pool": {"vocabulary", "messages", "process_pool"},
+    "tiling": {"vocabulary", "checks", "patches", "parallel"},
     "sklearn": {"vocabulary", "dictionary", "patches", "coding"},
     "coding": {"vocabulary", "checks", "atomic_files", "tensor_files", "dictionary", "patches", "parallel"},
     "restore": {
@@ -39,7 +41,8 @@ MAY_IMPORT = {
         "fitted",
         "coding",
         "parallel",
-        "process_pool",
+        "messages",
+        "components",
         "restorer_pool",
         "surfaces",
         "tiling",
@@ -47,8 +50,9 @@ MAY_IMPORT = {
     "cluster": {"vocabulary", "patches", "coding"},
     "baselines": {"vocabulary", "checks"},
     "metrics": {"vocabulary", "checks"},
-    "stereo": {"vocabulary", "neighbourhood", "fitted", "parallel"},
+    "stereo": {"vocabulary", "neighbourhood", "components", "fitted", "parallel"},
     "matching": {"vocabulary", "stereo", "restore"},
+    "sensors": {"vocabulary"},
     "data": {"vocabulary", "files"},
     "experiments": {
         "vocabulary",
@@ -90,7 +94,18 @@ MAY_IMPORT = {
         "experiments",
         "serve",
     },
-    "serve": {"vocabulary", "process_pool", "dictionary", "files", "pictures", "restore", "stereo", "matching", "data"},
+    "serve": {
+        "messages",
+        "vocabulary",
+        "process_pool",
+        "dictionary",
+        "files",
+        "pictures",
+        "restore",
+        "stereo",
+        "matching",
+        "data",
+    },
     "__main__": {"cli"},
 }
 NOT_REQUIRED = {
@@ -187,3 +202,26 @@ def test_the_public_names():
     }
     assert promised <= set(sparsedepth.__all__)
     assert all(hasattr(sparsedepth, name) for name in sparsedepth.__all__)
+
+
+def constants(path: Path) -> set[str]:
+    """Names in capitals that a module assigns at its top."""
+    targets = [
+        target
+        for node in ast.parse(path.read_text()).body
+        for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
+    ]
+    names = [each for target in targets for each in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return {name.id for name in names if isinstance(name, ast.Name) and name.id.isupper()}
+
+
+@pytest.mark.parametrize("room", ["restore", "sensors", "coding", "stereo"])
+def test_a_constant_has_one_meaning(room):
+    found = [name for path in sorted((ROOT / room).rglob("*.py")) for name in constants(path)]
+    assert len(found) == len(set(found))
+
+
+def test_restoration_stays_small():
+    paths = sorted((ROOT / "restore").rglob("*.py"))
+    assert len(paths) <= 14
+    assert sum(n_lines(path) for path in paths) <= 2900

@@ -12,7 +12,7 @@ from sparsedepth.coding.infer import _solve, infer
 from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.parallel import one_blas_thread
 
-LAYOUTS = {"plain": matmul.PLAIN, "across": matmul.ACROSS, "short": matmul.Layout("F", idle=3, max_rows=40)}
+LAYOUTS = {"plain": matmul.PLAIN_LAYOUT, "across": matmul.ACROSS, "short": matmul.Layout("F", idle=3, max_rows=40)}
 
 
 @pytest.fixture(params=LAYOUTS, ids=str)

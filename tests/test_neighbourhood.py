@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from sparsedepth.components import connected_components
 from sparsedepth.neighbourhood import (
     BoxCounts,
     Neighbours,
     box_mean,
     box_sum,
-    connected_components,
     gather,
     local_range,
     local_variance,

@@ -73,7 +73,7 @@ def test_features_turn_with_the_map(symmetry):
 def test_counts_are_those_of_the_windows_as_far_as_they_lie_within_the_map(side):
     rng = np.random.default_rng(side)
     values, where = rng.integers(-1, 2, (2, 17, 25)).astype(np.int8), rng.random((2, 17, 25)) < 0.3
-    counts, radius = BoxCounts.of(values, where, max(outliers.COUNT_WINDOWS_PX)), side // 2
+    counts, radius = BoxCounts.of(values, where, max(outliers.SUSPECT_WINDOWS_PX)), side // 2
     for all_of_it, others, (which, row, column) in zip(
         counts.within(side), counts.around(side), np.argwhere(where), strict=True
     ):
@@ -85,7 +85,7 @@ def test_counts_are_those_of_the_windows_as_far_as_they_lie_within_the_map(side)
 def test_asymmetry_is_the_same_if_near_and_far_are_exchanged():
     _, scores = scored(noisy_step())
     where = scores.score > CHOSEN.min_score
-    suspects = BoxCounts.of(scores.score > outliers.COUNTED_SCORE, where, max(outliers.COUNT_WINDOWS_PX))
+    suspects = BoxCounts.of(scores.score > outliers.COUNTED_SCORE, where, max(outliers.SUSPECT_WINDOWS_PX))
     mirrored = replace(scores, value=-scores.value, residual=-scores.residual)
     ours, theirs = (
         np.array(model_of(replace(NOISE, asymmetry=asymmetry))._asymmetry(each, suspects, where))

@@ -39,6 +39,44 @@ def corners(size: int, patch: int, stride: int) -> NDArray[np.intp]:
     return np.union1d(from_one_end, room - from_one_end)
 
 
+@dataclass(frozen=True)
+class Window:
+    """A rectangle of a map, with a margin around its target."""
+
+    rows: slice
+    columns: slice
+    inside: tuple[slice, slice]
+    """The target, relative to the window."""
+    whole: tuple[int, int]
+    """The shape of the map."""
+
+    @classmethod
+    def full(cls, shape: tuple[int, int]) -> Window:
+        """Return the window that shows a whole map."""
+        rows, columns = slice(0, shape[0]), slice(0, shape[1])
+        return cls(rows, columns, (rows, columns), shape)
+
+    @property
+    def target(self) -> tuple[slice, slice]:
+        """The target, relative to the map."""
+        down, right = self.inside
+        return (
+            slice(self.rows.start + down.start, self.rows.start + down.stop),
+            slice(self.columns.start + right.start, self.columns.start + right.stop),
+        )
+
+    def corners(self, patch_shape: tuple[int, int], stride: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows and columns, relative to the window, where the map's patches within it begin."""
+        rows, columns = (
+            starts[(starts >= side.start) & (starts + patch <= side.stop)] - side.start
+            for side, patch, starts in (
+                (side, patch, corners(size, patch, stride))
+                for side, patch, size in zip((self.rows, self.columns), patch_shape, self.whole, strict=True)
+            )
+        )
+        return rows, columns
+
+
 def cut(depth: DepthMap, patch_shape: tuple[int, int], stride: int = 1) -> Patches:
     """Cut all patches of a map (n, pixels) at a stride, row by row; the last ones end at the map's border."""
     height, width = patch_shape

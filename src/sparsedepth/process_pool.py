@@ -7,9 +7,7 @@ runs nothing. Workers end when the process that started them does, however it en
 
 from __future__ import annotations
 
-import json
 import os
-import struct
 import subprocess
 import sys
 import traceback
@@ -20,15 +18,11 @@ from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread, Timer
 from typing import IO, Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.messages import Header, Message, decode_message, encode_message
 from sparsedepth.vocabulary import InputError
 
-LENGTH = struct.Struct("<Q")
-Header = dict[str, Any]
-Message = tuple[Header, dict[str, NDArray[Any]]]
-"""What JSON can hold, and arrays by their names."""
 Report = Callable[[Header], None]
 Answer = Callable[[Header, dict[str, NDArray[Any]], Report], Message]
 """Answers a request; may report its progress."""
@@ -70,7 +64,7 @@ class ProcessPool:
     def __init__(
         self, entry: str, n_workers: int, setup: Message = ({}, {}), environment: Mapping[str, str] | None = None
     ) -> None:
-        self._workers = [_Worker(entry, _encode("setup", setup), environment or {}) for _ in range(n_workers)]
+        self._workers = [_Worker(entry, encode_message("setup", setup), environment or {}) for _ in range(n_workers)]
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
@@ -114,7 +108,7 @@ class ProcessPool:
         Message
             The header and the arrays of the answer.
         """
-        content, worker = _encode("request", request), self._idle.get()
+        content, worker = encode_message("request", request), self._idle.get()
         try:
             with worker.ended_by_error():
                 kind, answer = worker.ask(content, seconds, report)
@@ -218,7 +212,7 @@ class _Worker:
         into.flush()
 
     def _receive(self) -> tuple[str, Message]:
-        kind, message = _decode(cast(IO[bytes], cast(Any, self._process).stdout))
+        kind, message = decode_message(cast(IO[bytes], cast(Any, self._process).stdout))
         self._is_ready = True
         return kind, message
 
@@ -282,7 +276,7 @@ def worker_main(entry: str) -> None:
     Thread(target=_listen, args=(requests,), daemon=True).start()
 
     def send(kind: str, message: Message) -> None:
-        answers.write(_encode(kind, message))
+        answers.write(encode_message(kind, message))
         answers.flush()
 
     try:
@@ -302,7 +296,7 @@ def _listen(requests: SimpleQueue[Message]) -> None:
     """Take requests in the background: the end of the asking process ends this one in the middle of its work."""
     with suppress(EOFError):
         while True:
-            requests.put(_decode(sys.stdin.buffer)[1])
+            requests.put(decode_message(sys.stdin.buffer)[1])
     os._exit(0)
 
 
@@ -315,34 +309,3 @@ def _attempt(answer: Answer, request: Message, report: Report) -> tuple[str, Mes
         return "input_error", ({"text": str(error)}, {})
     except Exception as error:
         return "error", ({"text": f"{type(error).__name__}: {error}"}, {})
-
-
-def _encode(kind: str, message: Message) -> bytes:
-    header, arrays = message
-    for name, array in arrays.items():
-        if array.dtype.hasobject:
-            raise TypeError(f"the array {name} holds Python objects; numbers only are sent")
-    forms = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-    words = json.dumps({"kind": kind, "header": header, "arrays": forms}).encode()
-    return b"".join([LENGTH.pack(len(words)), words, *(array.tobytes() for array in arrays.values())])
-
-
-def _decode(pipe: IO[bytes]) -> tuple[str, Message]:
-    (length,) = LENGTH.unpack(_exactly(pipe, LENGTH.size))
-    words = json.loads(_exactly(pipe, length))
-    arrays = {name: _array(pipe, np.dtype(dtype), tuple(shape)) for name, dtype, shape in words["arrays"]}
-    return words["kind"], (words["header"], arrays)
-
-
-def _array(pipe: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    array = np.empty(shape, dtype)
-    if cast(Any, pipe).readinto(array.reshape(-1).view(np.uint8)) < array.nbytes:
-        raise EOFError
-    return array
-
-
-def _exactly(pipe: IO[bytes], length: int) -> bytes:
-    content = pipe.read(length)
-    if len(content) < length:
-        raise EOFError
-    return content

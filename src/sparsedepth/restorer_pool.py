@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.process_pool import Answer, Header, Message, ProcessPool, Report, WorkerDied
+from sparsedepth.messages import Header, Message
+from sparsedepth.process_pool import Answer, ProcessPool, Report, WorkerDied
 from sparsedepth.vocabulary import DepthImage, Restoration
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

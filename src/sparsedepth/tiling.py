@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.checks import LARGEST
-from sparsedepth.coding.aggregate import Window
 from sparsedepth.parallel import run_in_threads
+from sparsedepth.patches import Window
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration, as_array
 
 InvalidCodes = float | Sequence[float] | None

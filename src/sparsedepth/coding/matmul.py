@@ -64,14 +64,14 @@ class Layout:
         return np.matmul(rows, matrix, out=self.full(len(rows), matrix.shape[1], 0, rows.dtype))
 
 
-PLAIN, ACROSS = Layout("C"), Layout("F", idle=8, max_rows=304)
+PLAIN_LAYOUT, ACROSS = Layout("C"), Layout("F", idle=8, max_rows=304)
 
 
 @cache
 def layout() -> Layout:
     """Choose the first layout that is row-stable with this BLAS; the plain one if none is."""
     with one_blas_thread:
-        return next((each for each in (PLAIN, ACROSS) if is_row_stable(each)), PLAIN)
+        return next((each for each in (PLAIN_LAYOUT, ACROSS) if is_row_stable(each)), PLAIN_LAYOUT)
 
 
 def is_row_stable(layout: Layout) -> bool:

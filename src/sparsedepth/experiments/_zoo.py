@@ -20,7 +20,7 @@ SIZE, CROP_SEED, NOISE_SEED = 100, 0, 0
 KINDS = ("disparity", "laser")
 SHARES = (0.01, 0.05, 0.1, 0.2)
 """Of corrupted pixels."""
-AMPLITUDES = (0.5, 1.0, 2.0)
+IMPULSE_AMPLITUDES = (0.5, 1.0, 2.0)
 MISSING = (0.5, 0.8, 0.95)
 DRAWS = 3
 DISPARITY_CROPS = {"Teddy": 4, "Cones": 3, "Venus": 3}

@@ -32,7 +32,7 @@ EVERY, FRAMES_EVERY = 2, 3
 """Every so many maps of the zoo, and frames of each sensor, are used."""
 DENOISED = ("clean", impulses(0.01), impulses(0.05), impulses(0.2), impulses(0.05, 0.5), impulses(0.05, 2.0))
 OTHERS = ("5% in blots", "flying pixels", "range noise", "quantised", "3% stuck", "Gaussian noise", "Gaussian + 1%")
-FEATURES = {
+FEATURE_GROUPS = {
     "residual over amplitude": (0,),
     "outlier fraction": (1,),
     "amplitude": (2,),
@@ -131,7 +131,10 @@ def variants() -> list[Variant]:
         without("robust plate", "80% missing", "surfaces", True, reweightings=0),
         without("fitted blend", "80% missing", "inpainting", True, prior_pixels=1e12),
         without("codes", "80% missing", "inpainting", True, rounds=0),
-        *(without(f"feature: {name}", five, "outliers", ignored_features=which) for name, which in FEATURES.items()),
+        *(
+            without(f"feature: {name}", five, "outliers", ignored_features=which)
+            for name, which in FEATURE_GROUPS.items()
+        ),
     ]
 
 

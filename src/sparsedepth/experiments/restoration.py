@@ -111,7 +111,7 @@ def bars_of(results: Results, plan: Plan, tof: dict[str, dict[str, float]]) -> l
     have = {row.name for row in plan.rows}
     bars = []
     for kind, margin in (("disparity", 0.5), ("laser", 1.0)):
-        for amplitude in zoo.AMPLITUDES:
+        for amplitude in zoo.IMPULSE_AMPLITUDES:
             for name in (impulses(share, amplitude) for share in SHARES):
                 if name in have:
                     bars += _impulse_bars(results, kind, name, margin)

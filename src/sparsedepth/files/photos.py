@@ -12,7 +12,7 @@ from sparsedepth.files.errors import describe_errors
 from sparsedepth.files.stored import Pixels
 from sparsedepth.vocabulary import InputError, TooLargeError
 
-KINDS = ("PNG", "JPEG", "PPM", "TIFF", "BMP", "WEBP")
+PICTURE_KINDS = ("PNG", "JPEG", "PPM", "TIFF", "BMP", "WEBP")
 PHOTO_SUFFIXES = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".tif", ".tiff", ".bmp", ".webp")
 MOST_PIXELS = 1 << 27
 
@@ -32,13 +32,13 @@ def read_photo(path: str | Path, *, most_pixels: int = MOST_PIXELS) -> Pixels:
 
 def _photo(path: Path, most_pixels: int) -> Pixels:
     try:
-        with Image.open(path, formats=KINDS) as picture:
+        with Image.open(path, formats=PICTURE_KINDS) as picture:
             if picture.width * picture.height > most_pixels:
                 promised = f"it promises {picture.width} x {picture.height} pixels"
                 raise TooLargeError(f"{promised}; the budget is {most_pixels} pixels (most_pixels)")
             return _pixels(picture)
     except UnidentifiedImageError:
-        raise InputError(f"it is no photograph of a known kind; use one of {', '.join(KINDS)}") from None
+        raise InputError(f"it is no photograph of a known kind; use one of {', '.join(PICTURE_KINDS)}") from None
     except Image.DecompressionBombError:
         raise TooLargeError("it promises more pixels than a photograph should have; cut it into parts") from None
 

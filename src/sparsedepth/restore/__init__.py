@@ -14,8 +14,8 @@ import numpy as np
 from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.messages import Message
 from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
-from sparsedepth.process_pool import Message
 from sparsedepth.restore import paper, pipeline
 from sparsedepth.restore.inpainting import as_guide, fill_large_holes, guided_inpaint
 from sparsedepth.restore.settings import Settings

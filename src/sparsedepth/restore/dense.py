@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates, percentile_filter
 
-from sparsedepth.coding.aggregate import PatchCoder, Window, average_patches
+from sparsedepth.coding.aggregate import PatchCoder, average_patches
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.parallel import map_in_threads
+from sparsedepth.patches import Window
 from sparsedepth.restore.settings import DenseSettings, VarianceSettings
 from sparsedepth.restore.variance_measured import IsotonicCurve
 from sparsedepth.vocabulary import DepthMap, Floats, Vector

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from sparsedepth.components import FORWARD_OFFSETS
 from sparsedepth.fitted import load_fitted
 from sparsedepth.neighbourhood import gather, local_range, square_offsets
 from sparsedepth.restore.artefacts import Removal
@@ -34,7 +35,6 @@ SQUARED_DISTANCE = np.square(OFFSETS).sum(axis=1)
 ADJACENT = OFFSETS[SQUARED_DISTANCE <= 2]
 NEARNESS = np.exp(-SQUARED_DISTANCE / 2).astype(np.float32)
 """Weight of a neighbour in the depth of its side."""
-FORWARD_OFFSETS = ((0, 1), (1, -1), (1, 0), (1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class FlyingPixels:
         """Return the map without pixels that have too few similar neighbours."""
         height, width = depth.shape
         count = np.zeros(depth.shape, np.int8)
-        for down, right in FORWARD_OFFSETS:
+        for down, right in FORWARD_OFFSETS[8]:
             here = np.s_[: height - down, max(0, -right) : width - max(0, right)]
             there = np.s_[down:, max(0, right) : width - max(0, -right)]
             similar = np.abs(depth[here] - depth[there]) <= self.similar

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, find_objects, label, maximum_filter, minimum_filter
 
-from sparsedepth.coding.aggregate import PatchCoder, Window, average_patches
+from sparsedepth.coding.aggregate import PatchCoder, average_patches
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.parallel import map_in_threads
+from sparsedepth.patches import Window
 from sparsedepth.restore.noise_model import Simulation
 from sparsedepth.restore.settings import GuideSettings, InpaintingSettings, Settings, VarianceSettings
 from sparsedepth.restore.variance_filled import (

@@ -32,7 +32,7 @@ FAR_OFFSETS = 3 * square_offsets(3)[np.abs(square_offsets(3)).max(axis=1) > 1]
 """A sparse grid of pixels beyond the near ones, up to nine pixels away."""
 FAR_RANKS = (0, 3)
 """Ranks of the far neighbours, by distance in depth, whose distance is a feature."""
-COUNT_WINDOWS_PX, COUNTED_SCORE = (5, 9, 21), 1.0
+SUSPECT_WINDOWS_PX, COUNTED_SCORE = (5, 9, 21), 1.0
 """Windows in which other pixels with a score above this one are counted."""
 FEATURE_CLIP = 4.0
 """Largest size of a standardised feature. As in training, like all constants above."""
@@ -154,11 +154,11 @@ class OutlierModel:
         Lengths are relative to the difference floor; the residual also to the amplitude of the noise.
         """
         depth, noise = tile.depth, self.noise
-        valid = BoxCounts.of(tile.valid, where, max(COUNT_WINDOWS_PX))
-        suspects = BoxCounts.of(scores.score > COUNTED_SCORE, where, max(COUNT_WINDOWS_PX))
+        valid = BoxCounts.of(tile.valid, where, max(SUSPECT_WINDOWS_PX))
+        suspects = BoxCounts.of(scores.score > COUNTED_SCORE, where, max(SUSPECT_WINDOWS_PX))
         size, floor = np.abs(scores.residual[where]), np.broadcast_to(self._floor(tile), depth.shape)[where]
         mean_residual = box_mean(
-            np.minimum(np.abs(scores.residual), 1).astype(np.float32), COUNT_WINDOWS_PX[-1], mode="constant"
+            np.minimum(np.abs(scores.residual), 1).astype(np.float32), SUSPECT_WINDOWS_PX[-1], mode="constant"
         )
         columns = [
             _log(size / noise.amplitude),
@@ -169,7 +169,7 @@ class OutlierModel:
             _log(np.sqrt(scores.patch_variance[where]) / floor),
             _log(scores.local_residual[where] / floor),
             *(valid.within(side) / side**2 for side in (3, 5)),
-            *(np.minimum(suspects.around(side) / np.maximum(valid.around(side), 1), 1) for side in COUNT_WINDOWS_PX),
+            *(np.minimum(suspects.around(side) / np.maximum(valid.around(side), 1), 1) for side in SUSPECT_WINDOWS_PX),
             _log(mean_residual[where] / floor),
             *_near_features(depth, size, floor, where),
             *self._asymmetry(scores, suspects, where),
@@ -184,9 +184,9 @@ class OutlierModel:
         """
         side = np.sign(scores.residual)
         sides = np.where(scores.score > COUNTED_SCORE, side, 0).astype(np.int8)
-        nearby = BoxCounts.of(sides, where, max(COUNT_WINDOWS_PX)).around(COUNT_WINDOWS_PX[-1])
+        nearby = BoxCounts.of(sides, where, max(SUSPECT_WINDOWS_PX)).around(SUSPECT_WINDOWS_PX[-1])
         of_map = np.where(self.is_isolated(scores), 0, self.noise.asymmetry)
-        return [side[where] * nearby / (suspects.around(COUNT_WINDOWS_PX[-1]) + 1), (side * of_map)[where]]
+        return [side[where] * nearby / (suspects.around(SUSPECT_WINDOWS_PX[-1]) + 1), (side * of_map)[where]]
 
     def _floor(self, tile: Tile) -> Floats:
         return difference_floor(tile, self.step, self.settings.scores)

@@ -21,7 +21,7 @@ from sparsedepth.neighbourhood import box_mean, box_sum, local_variance
 from sparsedepth.restore.settings import FilledVarianceSettings
 from sparsedepth.vocabulary import Floats, Vector
 
-COUNT_WINDOWS_PX = (3, 5, 7, 9, 13, 19, 27, 39)
+MEAN_WINDOWS_PX = (3, 5, 7, 9, 13, 19, 27, 39)
 """Windows of which the smallest with enough valid pixels is used. As in training."""
 
 
@@ -189,7 +189,7 @@ def _valid_differences(values: Floats, valid: NDArray[np.bool_], settings: Fille
 def _mean_of_valid(values: Floats, valid: NDArray[np.bool_], enough: int) -> tuple[Floats, Floats]:
     """Average the valid pixels in the smallest window that holds enough of them, or in the largest; and count them."""
     mean, count = np.zeros(valid.shape), np.zeros(valid.shape)
-    for side in (side for side in COUNT_WINDOWS_PX if side**2 >= enough):
+    for side in (side for side in MEAN_WINDOWS_PX if side**2 >= enough):
         short = count < enough
         if not short.any():
             break

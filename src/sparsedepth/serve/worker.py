@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sparsedepth.process_pool import Answer, Header, Message, Report
+from sparsedepth.messages import Header, Message
+from sparsedepth.process_pool import Answer, Report
 from sparsedepth.serve import compute
 from sparsedepth.vocabulary import InputError, TooLargeError
 

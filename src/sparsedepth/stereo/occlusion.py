@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
-from sparsedepth.neighbourhood import Neighbours, connected_components, local_range
+from sparsedepth.components import connected_components
+from sparsedepth.neighbourhood import Neighbours, local_range
 from sparsedepth.vocabulary import DepthMap, Floats
 
 Mask = NDArray[np.bool_]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.neighbourhood import connected_components
+from sparsedepth.components import connected_components
 from sparsedepth.stereo.occlusion import fill_background
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, StereoPair
 

@@ -1,0 +1,277 @@
+"""Measure sensor models on real frames with references, on simulated sensors and on clean maps.
+
+``python benchmarks/sensors.py`` needs SPARSEDEPTH_DATA. It prints, for each sensor, the error left as a fraction of the
+raw one, the honesty of the variance, its coverage and its deciles.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from sparsedepth.data import data_set, middlebury, range_scans
+from sparsedepth.sensors import Correlation, PowerLaw, Sensor, blind, smooth
+from sparsedepth.sensors.simulate import simulate
+
+Restore = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""A frame -> values and variances."""
+
+STD = {
+    "kinect_v1_7scenes": (
+        [888, 1019, 1137, 1254, 1420, 1622, 1818, 1982, 2166, 2292, 2405, 2546, 2696, 2954],
+        [1.9, 2.2, 2.4, 2.9, 3.7, 4.9, 5.6, 6.4, 7.7, 9.1, 9.1, 11.1, 12.0, 14.9],
+    ),
+    "realsense_d4xx_aims": (
+        [675, 735, 775, 814, 858, 909, 965, 1041, 1157, 1338, 1603, 2032, 3123, 4741],
+        [1.3, 1.6, 1.7, 2.0, 2.1, 2.4, 2.7, 3.1, 3.5, 5.0, 8.1, 16.3, 39.9, 78.4],
+    ),
+    "realsense_d4xx_cup": (
+        [482, 523, 556, 586, 616, 650, 688, 738, 816, 2153, 2510, 2974, 3261, 3666],
+        [0.6, 0.7, 0.7, 0.9, 0.9, 1.2, 1.2, 1.3, 2.1, 12.7, 16.1, 25.0, 29.4, 37.3],
+    ),
+    "tof_pico_zense": (
+        [671, 697, 726, 763, 802, 842, 878, 917, 955, 994, 1047, 1104, 1187, 1287],
+        [8.4, 7.9, 7.4, 7.7, 8.5, 9.1, 10.3, 11.6, 13.2, 15.3, 18.0, 19.3, 35.2, 55.1],
+    ),
+}
+"""Standard deviation of the sensors against depth, mm: the tables of data/sensors."""
+TUNING = {
+    "kinect_v1_7scenes": (40, 85, 120, 205, 240),
+    "realsense_d4xx_aims": (88, 92, 96),
+    "realsense_d4xx_cup": (14, 23, 32, 41, 50),
+    "tof_pico_zense": (0, 1, 2, 3, 4),
+}
+"""Frames that settings are chosen on; the others are looked at rarely."""
+MEDIAN = 0.455
+"""Median of a squared standard normal number."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame, its reference, and the standard deviation of the sensor, in mm; NaN = missing."""
+
+    sensor: str
+    number: int
+    depth: np.ndarray
+    reference: np.ndarray
+    std: np.ndarray
+
+
+@dataclass(frozen=True)
+class Score:
+    """Error left, honesty and coverage of one frame."""
+
+    raw: float
+    left: float
+    honesty: float
+    within: float
+    deciles: np.ndarray
+    seconds: float
+    changed: float
+
+
+def load_map(path: Path) -> np.ndarray:
+    """Read a 16-bit picture; 0 and 65535 become NaN."""
+    values = np.asarray(Image.open(path)).astype(np.float32)
+    return np.where((values == 0) | (values == 65535), np.float32(np.nan), values)
+
+
+def frames(part: str = "tuning") -> list[Frame]:
+    """Load the frames of all sensors: the part "tuning", "check" or "all"."""
+    found = []
+    for sensor, (depths, stds) in STD.items():
+        for path in sorted(data_set("sensors", sensor, "frames").glob("*_depth.png")):
+            number = int(path.name[:6])
+            if part != "all" and (number in TUNING[sensor]) != (part == "tuning"):
+                continue
+            reference = load_map(path.with_name(path.name.replace("_depth", "_ref"))) / 10
+            std = np.exp(np.interp(np.log(reference), np.log(depths), np.log(stds)))
+            found.append(Frame(sensor, number, load_map(path), reference, std))
+    return found
+
+
+def rmse99(error: np.ndarray) -> float:
+    """Compute the root mean square of the 99 % smallest errors."""
+    squares = np.sort(error.ravel() ** 2)
+    return float(np.sqrt(squares[: int(np.ceil(0.99 * len(squares)))].mean()))
+
+
+def score(frame: Frame, restore: Restore) -> Score:
+    """Measure one restoration of one frame."""
+    start = time.process_time()
+    value, variance = restore(frame.depth)
+    seconds = time.process_time() - start
+    judged = np.isfinite(frame.reference) & np.isfinite(frame.depth)
+    before, after = ((m - frame.reference)[judged] / frame.std[judged] for m in (frame.depth, value))
+    ratio = (value - frame.reference)[judged] ** 2 / variance[judged]
+    order = np.argsort(variance[judged], kind="stable")
+    deciles = np.array([np.median(part) / MEDIAN for part in np.array_split(ratio[order], 10)])
+    changed = float((value != frame.depth)[judged].mean())
+    return Score(
+        rmse99(before),
+        rmse99(after),
+        float(np.median(ratio)) / MEDIAN,
+        float((ratio < 4).mean()),
+        deciles,
+        seconds,
+        changed,
+    )
+
+
+def table(name: str, part: list[Frame], restore: Callable[[Frame], tuple[np.ndarray, np.ndarray]]) -> None:
+    """Print the scores of each sensor, means over its frames."""
+    for sensor in dict.fromkeys(frame.sensor for frame in part):
+        mine = [frame for frame in part if frame.sensor == sensor]
+        got = [score(f, lambda _, f=f: restore(f)) for f in mine]
+        left = np.mean([s.left for s in got]) / np.mean([s.raw for s in got])
+        honesty = [s.honesty for s in got]
+        deciles = np.exp(np.mean([np.log(s.deciles) for s in got], axis=0))
+        print(
+            f"{name:10s} {sensor:24s} left {left:.3f} error {np.mean([s.left for s in got]):.3f}  "
+            f"honesty {np.median(honesty):.2f} ({min(honesty):.2f}-{max(honesty):.2f})  "
+            f"within {np.mean([s.within for s in got]):.3f}  deciles {' '.join(f'{d:.2f}' for d in deciles)}"
+            f"  {np.mean([s.seconds for s in got]):.2f} s",
+            flush=True,
+        )
+
+
+def blindly(frame: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """Restore a frame with nothing but the frame; a clean map comes back as it is, with the variance of rounding."""
+    sensor = blind.estimate(frame.depth)
+    if sensor is None:
+        return frame.depth, np.full(frame.depth.shape, 1e-12)
+    return smooth.smooth(frame.depth, sensor)
+
+
+PRESETS = {
+    "kinect_v1_7scenes": "kinect_v1",
+    "realsense_d4xx_aims": "realsense_d435",
+    "realsense_d4xx_cup": "realsense_d455",
+    "tof_pico_zense": "pico_zense",
+}
+"""Presets of the sensors of data/sensors."""
+
+
+def calibrated() -> dict[str, Sensor]:
+    """Estimate the sensors from frames: sequences, with poses for Kinect; no sequence of aims, hence its preset."""
+    found = {"realsense_d4xx_aims": Sensor.preset("realsense_d435")}
+    cup = sorted(data_set("sensors", "realsense_d4xx_cup", "sequence").glob("*_depth.png"))
+    found["realsense_d4xx_cup"] = Sensor.estimate([load_map(path) for path in cup[::2]], unit="mm")
+    zense = sorted(data_set("sensors", "tof_pico_zense", "frames").glob("*_depth.png"))
+    found["tof_pico_zense"] = Sensor.estimate([load_map(path) for path in zense[5:]], unit="mm")
+    kinect = sorted(data_set("sensors", "kinect_v1_7scenes", "sequence").glob("*_depth.png"))[::2]
+    poses = [np.loadtxt(path.with_name(path.name.replace("_depth.png", "_pose.txt"))) for path in kinect]
+    millimetres = [pose * np.array([1, 1, 1, 1000.0]) for pose in poses]
+    maps = [load_map(path) for path in kinect]
+    found["kinect_v1_7scenes"] = Sensor.estimate(maps, unit="mm", poses=millimetres, intrinsics=(585, 585, 320, 240))
+    return found
+
+
+def room(near: float, far: float, rng: np.random.Generator, shape: tuple[int, int] = (480, 640)) -> np.ndarray:
+    """Draw a scene: a slanted wall, a floor, boxes, a ball and thin poles between two depths."""
+    height, width = shape
+    rows, columns = np.mgrid[:height, :width]
+    wall = 1 / (1 / far + (1 / (0.6 * far) - 1 / far) * np.abs(columns / width - rng.uniform(0.2, 0.8)))
+    scene = np.minimum(wall, 1 / np.maximum((rows / height - 0.35) / (0.65 * near * 1.2), 1e-9))
+    for _ in range(8):
+        top, left = rng.integers(0, height - 60), rng.integers(0, width - 60)
+        box = slice(top, top + rng.integers(30, 160)), slice(left, left + rng.integers(30, 160))
+        tilt = 1 + rng.normal(0, 5e-4) * columns[box] + rng.normal(0, 5e-4) * rows[box]
+        scene[box] = np.minimum(scene[box], np.clip(rng.uniform(near, far) * tilt, near, far))
+    middle, radius = (rng.integers(100, height - 100), rng.integers(100, width - 100)), rng.integers(40, 90)
+    distance = np.hypot(rows - middle[0], columns - middle[1])
+    ball = rng.uniform(near, far) * (1 - 0.1 * np.sqrt(np.maximum(1 - (distance / radius) ** 2, 0)))
+    scene = np.where(distance < radius, np.minimum(scene, ball), scene)
+    for thickness in (2, 3, 5):
+        column = rng.integers(10, width - 10)
+        scene[:, column : column + thickness] = np.minimum(scene[:, column : column + thickness], 1.1 * near)
+    return scene
+
+
+SIMULATED = {
+    "kinect_v1": (900.0, 3000.0),
+    "realsense_d435": (700.0, 4000.0),
+    "realsense_d455": (500.0, 3500.0),
+    "pico_zense": (680.0, 1300.0),
+    "white": (800.0, 3000.0),
+    "white, constant": (800.0, 3000.0),
+    "near structured light": (300.0, 900.0),
+}
+"""Simulated sensors and the depths of their scenes, mm."""
+OTHERS = {
+    "white": Sensor(name="white", unit="mm", noise=PowerLaw(factor=2e-6), step=PowerLaw(constant=1.0), domain="1/z"),
+    "white, constant": Sensor(name="white, constant", unit="mm", noise=PowerLaw(constant=4.0)),
+    "near structured light": Sensor(
+        unit="mm",
+        noise=PowerLaw(factor=8e-7),
+        step=PowerLaw(constant=0.1),
+        correlation=Correlation(3.0, 2.0, 1.2, 0.3),
+        domain="1/z",
+    ),
+}
+
+
+def simulated(impulses: float = 0.0, scenes: int = 2) -> list[Frame]:
+    """Simulate frames of all sensors, with impulses at a fraction of the pixels."""
+    found = []
+    for name, (near, far) in SIMULATED.items():
+        sensor = replace(OTHERS[name] if name in OTHERS else Sensor.preset(name), outliers=0.0)
+        for number in range(scenes):
+            rng = np.random.default_rng([number, len(name)])
+            truth = room(near, far, rng)
+            depth = simulate(truth, sensor, rng)[0]
+            hit = np.random.default_rng(number).random(depth.shape) < impulses
+            depth = np.where(hit, np.random.default_rng(7).uniform(near, far, depth.shape), depth)
+            found.append(Frame(name, number, depth, truth, sensor.std(truth)))
+    return found
+
+
+def lattice(frame: Frame, zoom: float = 1.64) -> Frame:
+    """Scatter a frame on a finer grid, as a registration to a colour camera does; 37 % of the pixels are valid."""
+    height, width = frame.depth.shape
+    rows, columns = (np.round(np.arange(size) * zoom).astype(int) for size in (height, width))
+    found = []
+    for values in (frame.depth, frame.reference, frame.std):
+        out = np.full((rows[-1] + 1, columns[-1] + 1), np.nan)
+        out[np.ix_(rows, columns)] = values
+        found.append(out)
+    return Frame(frame.sensor, frame.number, *found)
+
+
+def clean_maps() -> dict[str, np.ndarray]:
+    """Load maps without dense noise of a camera: disparities of Middlebury and laser scans."""
+    found = {f"middlebury {year} {n}": m for year in (2005, 2006) for n, m in enumerate(middlebury.disparities(year))}
+    return found | {f"laser {name}": range_scans.scan(name) for name in range_scans.SCANS}
+
+
+def controls() -> None:
+    """Print which clean maps are called noisy, with the evidence."""
+    for name, values in clean_maps().items():
+        found = blind.diagnose(values)
+        told = "no windows" if found is None else f"over step {found.over_step:.2f} evidence {found.evidence:.2f}"
+        if found is not None and found.noisy:
+            print(f"called noisy: {name}: {told}, std {np.median(found.sensor.std(values[np.isfinite(values)])):.3g}")
+
+
+def main() -> None:
+    """Run all measurements on the part of the frames that is asked for."""
+    part = sys.argv[1] if len(sys.argv) > 1 else "tuning"
+    real = frames(part)
+    table("blind", real, blindly)
+    known = calibrated()
+    table("calibrated", real, lambda f: smooth.smooth(f.depth, known[f.sensor]))
+    table("preset", real, lambda f: smooth.smooth(f.depth, Sensor.preset(PRESETS[f.sensor])))
+    table("lattice", [lattice(f) for f in real[::3]], blindly)
+    for impulses in (0.0, 0.01, 0.05):
+        table(f"+{impulses:.0%}", simulated(impulses), blindly)
+    controls()
+
+
+if __name__ == "__main__":
+    main()

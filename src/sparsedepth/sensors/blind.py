@@ -1,0 +1,259 @@
+"""Estimate the sensor of one frame from nothing but the frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import ndimage
+
+from sparsedepth.sensors.cells import cell_side
+from sparsedepth.sensors.record import Correlation, Domain, PowerLaw, Sensor, TableLaw
+from sparsedepth.sensors.settings import DEFAULT, SensorSettings
+from sparsedepth.sensors.windows import WindowFits, estimate_correlation, fit_windows, visible_fraction
+from sparsedepth.vocabulary import DepthMap, Floats, InputError
+
+ROUNDING = np.sqrt(12.0)
+"""A step over the standard deviation of its rounding (textbook)."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Evidence of dense noise in one frame.
+
+    Parameters
+    ----------
+    sensor
+        The estimated sensor, whether or not the noise is certain.
+    windows
+        Number of windows that show noise.
+    over_step
+        Residuals of the quietest windows, in standard deviations of rounding.
+    evidence
+        Sharpness of the floor of residuals, the ratio of their 10 % to their 40 % quantile, times the largest fraction
+        of windows with about the same residuals; 1 = the same everywhere.
+    noisy
+        Whether the frame has dense noise.
+    """
+
+    sensor: Sensor
+    windows: int
+    over_step: float
+    evidence: float
+    noisy: bool
+
+
+def estimate(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Sensor | None:
+    """Estimate the sensor of a frame; None = a map without dense noise.
+
+    Noise has a sharp floor: nearly all windows show at least that much. The residuals of clean maps spread down to
+    their rounding, or to zero.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing. Impulses and holes are allowed.
+    settings
+        Thresholds.
+
+    Returns
+    -------
+    The record in the unit of the map, or None.
+
+    Examples
+    --------
+    >>> from sparsedepth.sensors.simulate import simulate
+    >>> rows, columns = np.mgrid[:128, :160]
+    >>> wall = 1000.0 + 2.0 * columns + rows
+    >>> estimate(wall) is None
+    True
+    >>> truth = Sensor(unit="mm", noise=PowerLaw(constant=5.0), correlation=Correlation(2.0, 2.0))
+    >>> sensor = estimate(simulate(wall, truth, np.random.default_rng(0))[0])
+    >>> sensor is not None and 4 < float(sensor.std(1200.0)) < 6
+    True
+    """
+    found = diagnose(depth, settings)
+    return found.sensor if found is not None and found.noisy else None
+
+
+def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis | None:
+    """Measure the noise of a frame and the evidence for it; None = too few windows to see any.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+    settings
+        Thresholds.
+
+    Returns
+    -------
+    The estimated sensor with the evidence.
+    """
+    values = np.asarray(depth, float)
+    if values.ndim != 2:
+        raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
+    values = np.where(np.isfinite(values), values, np.nan)
+    known = values[np.isfinite(values)]
+    if known.size == 0 or known.min() <= 0:
+        return None
+    settings = _for_cells(settings, cell_side(np.isfinite(values), settings))
+    fits = fit_windows(1 / values, settings)
+    step = step_law(values, settings)
+    if len(fits.std) < settings.min_windows or step is None:
+        return None
+    return _diagnosed(fits, step, float(known.min()), float(known.max()), settings)
+
+
+def _for_cells(settings: SensorSettings, cell: int) -> SensorSettings:
+    """Enlarge the windows for a lattice of valid pixels, so that they show as much of the scene as those of a frame."""
+    return replace(
+        settings,
+        window_px=settings.window_px * cell,
+        window_stride_px=settings.window_stride_px * cell,
+        fit_pixels=settings.fit_pixels * cell**2,
+        correlation_lags=settings.correlation_lags * cell,
+    )
+
+
+def _diagnosed(
+    fits: WindowFits, step: TableLaw, nearest: float, farthest: float, settings: SensorSettings
+) -> Diagnosis:
+    centre = 1 / fits.level
+    std = np.maximum(fits.std * centre**2, 1e-9 * centre)
+    visible = _visible_law(centre, std, step, nearest, farthest, settings)
+    relative = std / visible(centre)
+    over_step = float(np.quantile(std / (step(centre) / ROUNDING), 0.1))
+    sharpness = float(np.quantile(relative, 0.1) / np.quantile(relative, 0.4))
+    evidence = sharpness * _concentration(relative, settings)
+    noisy = over_step >= settings.noisy_over_step and evidence >= settings.noisy_evidence
+    quiet = (relative > 0.5) & (relative < 1.3)
+    correlation = Correlation() if quiet.sum() < 4 else estimate_correlation(fits.chosen(quiet), settings)
+    fraction = max(visible_fraction(correlation, settings), settings.min_visible)
+    depths = np.array(visible.depths)
+    total = np.array(visible.lengths) / fraction
+    noise = np.sqrt(np.maximum(total**2 - step(depths) ** 2 / ROUNDING**2, (0.1 * total) ** 2))
+    sensor = Sensor(
+        name="estimated from one frame",
+        noise=TableLaw(tuple(depths), tuple(noise)),
+        step=step,
+        correlation=correlation,
+        domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
+        sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
+    )
+    return Diagnosis(sensor, len(std), over_step, evidence, noisy)
+
+
+def _concentration(relative: Floats, settings: SensorSettings) -> float:
+    """Compute the largest fraction of windows whose residuals are equal within a factor."""
+    ordered = np.sort(relative)
+    ahead = np.searchsorted(ordered, settings.noisy_factor * ordered, side="right")
+    return float((ahead - np.arange(len(ordered))).max() / len(ordered))
+
+
+def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | None:
+    """Estimate the quantisation step against depth; None = nearly no two values differ.
+
+    The smallest differences of successive valid pixels are one step; impulses make large differences and leave them.
+    A continuous map has ever smaller differences, and hence a step far below its noise.
+
+    Parameters
+    ----------
+    depth
+        (height, width), positive; NaN = missing.
+    settings
+        Quantile and bins.
+
+    Returns
+    -------
+    The step at the median depths of bins.
+    """
+    values = depth[np.isfinite(depth)].astype(float)
+    gaps, at = np.abs(np.diff(values)), np.maximum(values[1:], values[:-1])
+    at, gaps = at[gaps > 0], gaps[gaps > 0]
+    order = np.argsort(at, kind="stable")
+    bins = max(1, min(settings.step_bins, len(at) // settings.step_pixels))
+    if len(at) < settings.step_pixels:
+        return None
+    parts = [order[part] for part in np.array_split(np.arange(len(order)), bins)]
+    depths = [float(np.median(at[part])) for part in parts]
+    steps = [float(np.quantile(gaps[part], settings.step_quantile)) for part in parts]
+    rising = np.concatenate([[True], np.diff(depths) > 0])
+    return TableLaw(tuple(np.array(depths)[rising]), tuple(np.array(steps)[rising]))
+
+
+def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
+    """Compute the least standard deviation that a map of unknown origin can have at each pixel.
+
+    It is the larger of the rounding error and of what second differences show around the pixel: the smaller of those
+    along rows and along columns, so that steps of the scene do not count.
+
+    Parameters
+    ----------
+    depth
+        (height, width), positive, in any unit; NaN = missing.
+    settings
+        Quantile and bins of the step.
+
+    Returns
+    -------
+    (height, width) in the unit of the map; NaN where the depth is.
+
+    Examples
+    --------
+    >>> stairs = np.repeat(np.arange(1.0, 33.0), 4)[None, :] + np.zeros((32, 1))
+    >>> bool(np.all(least_std(stairs) >= 1 / np.sqrt(12) - 1e-9))
+    True
+    """
+    values = np.asarray(depth, float)
+    known = np.isfinite(values)
+    values = np.where(known, values, np.nan)
+    step = step_law(values, settings) or PowerLaw()
+    padded = np.pad(values, 1, constant_values=np.nan)
+    centre, inner = padded[1:-1, 1:-1], slice(1, -1)
+    across = np.abs(padded[inner, 2:] + padded[inner, :-2] - 2 * centre)
+    down = np.abs(padded[2:, inner] + padded[:-2, inner] - 2 * centre)
+    square = np.fmin(across, down) ** 2 / 6
+    seen = np.isfinite(square).astype(float)
+    total = ndimage.uniform_filter(seen, 5)
+    around = ndimage.uniform_filter(np.where(seen > 0, square, 0.0), 5) / np.maximum(total, 1 / 50)
+    shown = np.sqrt(np.where(total > 0, np.maximum(around, 0.0), 0.0))
+    return np.where(known, np.maximum(shown, step(np.where(known, values, 1.0)) / ROUNDING), np.nan)
+
+
+def _visible_law(
+    centre: Floats, std: Floats, step: TableLaw, nearest: float, farthest: float, settings: SensorSettings
+) -> TableLaw:
+    """Estimate the level that windows show against depth: a running quantile, never falling, never below rounding.
+
+    Few windows at a depth lean on the law of all, sigma ~ z^2; beyond the windows that law alone holds.
+    """
+    place, height = np.log(centre), np.log(std / centre**2)
+    order = np.argsort(height)
+    everywhere = np.quantile(height, settings.visible_quantile)
+    first, last = np.quantile(place, [0.01, 0.99])
+    knots = np.unique(np.linspace(first, last, settings.depth_knots))
+    weight = np.exp(-0.5 * ((place[order][None, :] - knots[:, None]) / settings.depth_kernel) ** 2)
+    mass = weight.sum(1)
+    running = np.cumsum(weight, axis=1) / mass[:, None]
+    number = np.minimum((running < settings.visible_quantile).sum(1), len(place) - 1)
+    local = (mass * height[order][number] + settings.prior_windows * everywhere) / (mass + settings.prior_windows)
+    level = np.maximum.accumulate(local + 2 * knots)
+    ends = np.log([min(nearest, np.exp(first)) * 0.99, max(farthest, np.exp(last)) * 1.01])
+    level = np.concatenate([[level[0] + 2 * (ends[0] - knots[0])], level, [level[-1] + 2 * (ends[1] - knots[-1])]])
+    depths = np.exp(np.concatenate([ends[:1], knots, ends[1:]]))
+    return TableLaw(tuple(depths), tuple(np.maximum(np.exp(level), step(depths) / ROUNDING)))
+
+
+def domain_of(law: TableLaw) -> Domain:
+    """Choose the domain in which noise is stationary by the slope of its law in logarithms.
+
+    Examples
+    --------
+    >>> domain_of(TableLaw((500.0, 1000.0, 2000.0), (1.0, 4.0, 16.0)))
+    '1/z'
+    """
+    x, y = np.log(law.depths), np.log(law.lengths)
+    slope = float(np.polyfit(x, y, 1)[0]) if np.ptp(x) > 0.1 else 2.0
+    choices: tuple[Domain, ...] = ("z", "log z", "1/z")
+    return choices[int(np.clip(np.round(slope), 0, 2))]

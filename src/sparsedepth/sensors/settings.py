@@ -1,0 +1,108 @@
+"""The numbers of the sensor model, in one record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEVELOPMENT = (
+    "chosen on the 18 tuning frames of benchmarks/sensors.py (Kinect v1, RealSense D435 and D455, Pico Zense) and on "
+    "simulated sensors"
+)
+"""Provenance of all numbers that say nothing else."""
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """Thresholds and scales of the estimate from one frame and of the smoothing.
+
+    Lengths are in pixels, noise in standard deviations that a window shows (sigma). Provenance: `DEVELOPMENT`, unless a
+    field says otherwise.
+    """
+
+    window_px: int = 32
+    """Side of the windows that show the noise; the shared measurements ask for 16 to 32."""
+    window_stride_px: int = 16
+    window_valid: float = 0.8
+    """Least density of valid pixels of a window, as a fraction of that of the densest windows."""
+    window_inliers: float = 0.85
+    """Least fraction of the valid pixels of a window that its quadratic surface explains."""
+    lattice_density: float = 0.6
+    """Valid pixels that are sparser than this where they are densest form a lattice, which is worked on in cells."""
+    largest_cell_px: int = 2
+    """Sparser pixels than one in a cell of this side are left as they are: their neighbours are too far."""
+    fit_iterations: int = 5
+    fit_pixels: int = 256
+    """Pixels of a window that measure the scale of its residuals."""
+    tukey: float = 4.685
+    """Tuning constant of Tukey's biweight: 95 % efficiency for Gaussian noise (textbook)."""
+    min_windows: int = 8
+    """Fewer windows than this say nothing."""
+    visible_quantile: float = 0.4
+    """Quantile of the residuals of windows at one depth that is noise without structure."""
+    depth_knots: int = 12
+    depth_kernel: float = 0.2
+    """Width of a knot in natural logarithms of depth."""
+    prior_windows: float = 15.0
+    """Weight of the law of all depths, sigma ~ z^2, in windows."""
+    step_quantile: float = 0.02
+    """Quantile of the differences of successive valid pixels, zero excluded, that is one step."""
+    step_bins: int = 12
+    step_pixels: int = 50
+    """Fewest differences that show the step of a bin."""
+    noisy_over_step: float = 1.25
+    """Gate: residuals of nearly all windows exceed those of rounding by this ratio."""
+    noisy_evidence: float = 0.22
+    """Gate: noise has a sharp floor that most windows share, scenes do not. Set between 0.25 (an Azure Kinect before
+    near and far walls) and 0.16 (laser scan of a walkway); Middlebury 2005 and 2006 fail the other gate."""
+    noisy_factor: float = 1.8
+    """Factor within which residuals of windows are about the same."""
+    pattern_sharpness: float = 0.5
+    """Least ratio of the 10 % to the 40 % quantile of residuals of the mean frame that is a fixed pattern."""
+    correlation_lags: int = 15
+    correlation_windows: int = 300
+    min_visible: float = 0.7
+    """Least fraction of the standard deviation that a window is believed to show."""
+    outlier_sigmas: float = 4.0
+    """Pixels within this of each other support each other; the law of no measured sensor reaches it (0.4 %)."""
+    outlier_support: float = 0.11
+    """Fraction of the 24 neighbours below which a pixel is an outlier; a line of one pixel has 4 of 24."""
+    outlier_ratio: float = 1.5
+    """Variance of a replaced outlier over that of the pixels around it, which have their own value."""
+    tv_weight: float = 3.0
+    tv_iterations: int = 20
+    slope_px: float = 12.0
+    """Standard deviation of the window that averages slopes."""
+    slope_limit: float = 3.0
+    """Slopes that differ more from those around, in sigma a pixel, are steps of the scene."""
+    slope_clip: float = 12.0
+    """Steepest slope of a surface, in sigma a pixel."""
+    reach_px: int = 20
+    stride_px: int = 4
+    """Pixels averaged lie on a grid: adjacent ones repeat each other where noise is correlated."""
+    spatial_px: float = 10.0
+    range_sigmas: float = 2.0
+    near_weight: float = 0.4
+    """Weight of each of the eight adjacent pixels, against the loss of what is smaller than the grid."""
+    detail_px: float = 1.5
+    """Standard deviation of the window that removes white noise from residuals."""
+    residual_px: float = 4.0
+    """Standard deviation of the window that averages squared residuals."""
+    bias: float = 0.025
+    """Squared bias of smoothing surfaces of usual curvature, as a ratio of the variance before."""
+    unseen: float = 0.47
+    """Least fraction of the variance of strongly correlated noise that is left: it is longer than any window."""
+    unseen_from_px: float = 2.0
+    unseen_to_px: float = 3.8
+    """Correlation lengths between which that fraction rises from zero to its value."""
+    least_excess: float = 0.85
+    largest_excess: float = 4.0
+    excess_power: float = 1.0
+    """Bounds of squared residuals around a pixel, over the median of the frame."""
+    misfit: float = 0.1
+    misfit_from: float = 2.0
+    """Probability that a pixel is right where it is farther from its smoothed value than so many sigma."""
+    largest_ratio: float = 1.5
+    """Most variance after smoothing, as a ratio of that before."""
+
+
+DEFAULT = SensorSettings()

@@ -1,0 +1,226 @@
+"""Noise in windows of one frame: robust quadratic surfaces, their residuals and the correlation these show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from sparsedepth.sensors.record import Correlation
+from sparsedepth.sensors.settings import SensorSettings
+from sparsedepth.vocabulary import DepthMap, Floats
+
+N_TERMS = 6
+"""Coefficients of a quadratic surface."""
+MAD_TO_STD = 1.4826
+"""Standard deviation of Gaussian noise over its median absolute deviation (textbook)."""
+
+
+@dataclass(frozen=True, eq=False)
+class WindowFits:
+    """Windows of a map that a quadratic surface explains.
+
+    Parameters
+    ----------
+    residual
+        (n, pixels); zero at missing pixels.
+    inlier
+        (n, pixels).
+    std
+        (n,), standard deviation of the residuals of inliers.
+    level
+        (n,), median of the values.
+    """
+
+    residual: Floats
+    inlier: NDArray[np.bool_]
+    std: Floats
+    level: Floats
+
+    def chosen(self, which: NDArray[Any]) -> WindowFits:
+        """Select windows by a mask or by their numbers."""
+        return WindowFits(self.residual[which], self.inlier[which], self.std[which], self.level[which])
+
+
+@lru_cache(maxsize=8)
+def quadratic_basis(side: int) -> Floats:
+    """Return an orthonormal basis of quadratic surfaces on a window, (pixels, terms)."""
+    t = (np.arange(side) - (side - 1) / 2) / (side / 2)
+    y, x = (part.ravel() for part in np.meshgrid(t, t, indexing="ij"))
+    return np.linalg.qr(np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=1))[0]
+
+
+def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
+    """Fit robust quadratic surfaces to the windows of a map.
+
+    Parameters
+    ----------
+    values
+        (height, width); NaN = missing.
+    settings
+        Side and stride of the windows, thresholds.
+
+    Returns
+    -------
+    The windows that are dense enough and that their surface explains.
+    """
+    rows = _dense_windows(values, settings)
+    if len(rows) == 0:
+        return WindowFits(rows, np.zeros(rows.shape, bool), np.zeros(0), np.zeros(0))
+    level = _row_medians(rows[:, _sampled(settings)])
+    valid = np.isfinite(rows)
+    centred = np.where(valid, rows - level[:, None], 0.0)
+    spread = _row_medians(np.where(valid, np.abs(centred), np.nan)[:, _sampled(settings)])
+    spread = np.maximum(spread, 1e-9 * np.abs(level) + 1e-300)
+    scaled = (centred / spread[:, None]).astype(np.float32)
+    residual, scale = _robust_residuals(scaled, valid, settings)
+    inlier = valid & (np.abs(residual) <= 4 * scale[:, None])
+    count = inlier.sum(1)
+    std = np.sqrt(np.where(inlier, residual, 0).astype(np.float32) ** 2 @ np.ones(rows.shape[1], np.float32))
+    std = std / np.sqrt(np.maximum(count - N_TERMS, 1))
+    good = (count >= settings.window_inliers * valid.sum(1)) & np.isfinite(level)
+    return WindowFits(residual, inlier, std * spread, level).chosen(good)
+
+
+def _dense_windows(values: DepthMap, settings: SensorSettings) -> Floats:
+    side, stride = settings.window_px, settings.window_stride_px
+    if min(values.shape) < side:
+        return np.zeros((0, side * side))
+    view = np.lib.stride_tricks.sliding_window_view(values, (side, side))[::stride, ::stride]
+    rows = view.reshape(-1, side * side)
+    density = np.isfinite(rows).mean(1)
+    least = settings.window_valid * np.quantile(density, 0.95)
+    return rows[density >= max(least, 4 * N_TERMS / side**2)]
+
+
+@lru_cache(maxsize=8)
+def _sample_numbers(side: int, count: int) -> NDArray[np.intp]:
+    """Return the numbers of some pixels: the same under flips, without any period that a lattice could share."""
+    quarter = np.random.default_rng(0).random(((side + 1) // 2,) * 2)
+    half = np.concatenate([quarter, quarter[::-1][side % 2 :]])
+    rank = np.concatenate([half, half[:, ::-1][:, side % 2 :]], axis=1).ravel()
+    return np.sort(np.argsort(rank, kind="stable")[:count])
+
+
+def _sampled(settings: SensorSettings) -> NDArray[np.intp]:
+    return _sample_numbers(settings.window_px, settings.fit_pixels)
+
+
+def _row_medians(rows: Floats) -> Floats:
+    """Compute the median of the valid values of each row; NaN where there is none."""
+    ordered = np.sort(rows, axis=1)
+    count = np.isfinite(ordered).sum(1)
+    middle = np.maximum(count - 1, 0) // 2
+    found = ordered[np.arange(len(rows)), middle]
+    return np.where(count > 0, found, np.nan)
+
+
+def _robust_residuals(scaled: Floats, valid: NDArray[np.bool_], settings: SensorSettings) -> tuple[Floats, Floats]:
+    """Compute residuals of surfaces fitted with Tukey's biweight, and their robust scale."""
+    basis = quadratic_basis(settings.window_px).astype(np.float32)
+    products = (basis[:, :, None] * basis[:, None, :]).reshape(len(basis), N_TERMS**2)
+    sample = _sampled(settings)
+    weight = valid.astype(np.float32)
+    residual, scale = scaled, np.zeros(len(scaled), np.float32)
+    for round_ in range(settings.fit_iterations):
+        normal = (weight @ products).reshape(-1, N_TERMS, N_TERMS) + np.float32(1e-6) * np.eye(
+            N_TERMS, dtype=np.float32
+        )
+        right = (weight * scaled) @ basis
+        residual = scaled - np.linalg.solve(normal, right[..., None])[..., 0] @ basis.T
+        missing = np.where(valid[:, sample], np.abs(residual[:, sample]), np.float32(np.nan))
+        scale = np.maximum(MAD_TO_STD * np.nan_to_num(_row_medians(missing)), 1e-12).astype(np.float32)
+        if round_ < settings.fit_iterations - 1:
+            ratio = np.clip(residual / (settings.tukey * scale)[:, None], -2, 2)
+            weight = np.where(valid, np.maximum(1 - ratio * ratio, 0) ** 2, 0).astype(np.float32)
+    return np.where(valid, residual, 0), scale
+
+
+def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlation:
+    """Estimate the spatial correlation of noise from the residuals of windows.
+
+    The autocovariance of residuals is compared with that of correlated noise after the same fit: a surface takes the
+    longest waves with it.
+
+    Parameters
+    ----------
+    fits
+        Windows that show noise alone.
+    settings
+        Lags and number of windows.
+
+    Returns
+    -------
+    The correlation whose projected autocovariance fits best.
+    """
+    every = -(-len(fits.std) // settings.correlation_windows)
+    along_rows, along_columns = _autocovariance(fits.chosen(np.arange(0, len(fits.std), every)), settings)
+    seen = np.concatenate([along_rows, along_columns])
+    lowest, highest = [np.log(0.3), np.log(0.3), 1.0, 0.0], [np.log(settings.window_px / 2)] * 2 + [2.0, 0.95]
+
+    def misfit(numbers: Floats) -> Floats:
+        rows, columns, variance = _projected(_correlation(numbers), settings)
+        return np.concatenate([rows, columns]) / variance - seen
+
+    best = least_squares(misfit, [np.log(4.0), np.log(4.0), 1.3, 0.1], bounds=(lowest, highest), max_nfev=25)
+    return _correlation(best.x)
+
+
+def _correlation(numbers: Floats) -> Correlation:
+    along_rows, along_columns, exponent, white = numbers
+    return Correlation(float(np.exp(along_rows)), float(np.exp(along_columns)), float(exponent), float(white))
+
+
+def visible_fraction(correlation: Correlation, settings: SensorSettings) -> float:
+    """Compute the fraction of the standard deviation that the residuals of a window show."""
+    return float(np.sqrt(_projected(correlation, settings)[2]))
+
+
+def _autocovariance(fits: WindowFits, settings: SensorSettings) -> tuple[Floats, Floats]:
+    """Compute the autocorrelation of residuals at lags from one pixel, along rows and along columns."""
+    side, shape = settings.window_px, (2 * settings.window_px,) * 2
+    power = np.sqrt(np.maximum((np.where(fits.inlier, fits.residual, 0) ** 2).sum(1), 1e-300) / fits.inlier.sum(1))
+    residual = (np.where(fits.inlier, fits.residual, 0) / power[:, None]).astype(np.float32).reshape(-1, side, side)
+    inlier = fits.inlier.astype(np.float32).reshape(-1, side, side)
+    sums, counts = (
+        np.fft.irfft2((np.abs(np.fft.rfft2(stack, s=shape)) ** 2).sum(0), s=shape) for stack in (residual, inlier)
+    )
+    lags = slice(1, settings.correlation_lags)
+    mean = sums / np.maximum(counts, 1.0)
+    return mean[0, lags] / mean[0, 0], mean[lags, 0] / mean[0, 0]
+
+
+def _projected(correlation: Correlation, settings: SensorSettings) -> tuple[Floats, Floats, float]:
+    """Compute the mean autocovariance of noise of variance one after a quadratic fit: lags along both axes, lag zero.
+
+    With the covariance R and the projection H on the surfaces, the residuals have R - HR - RH + HRH. Each of the terms
+    is a sum of outer products, whose mean at a lag is a correlation of pictures.
+    """
+    side, size = settings.window_px, 2 * settings.window_px
+    basis = quadratic_basis(side)
+    lag = np.minimum(np.arange(size), size - np.arange(size))
+    covariance = correlation(lag[:, None], lag[None, :])
+    pictures, counts = _basis_spectrum(side)
+    blurred = np.fft.irfft2(pictures * np.fft.rfft2(covariance).real, s=(size, size))[:, :side, :side]
+    within = blurred.reshape(N_TERMS, -1) @ basis
+    taken = np.zeros((N_TERMS, size, size))
+    taken[:, :side, :side] = blurred - (within @ basis.T).reshape(N_TERMS, side, side) / 2
+    lost = np.fft.irfft2(2 * (pictures.conj() * np.fft.rfft2(taken)).sum(0).real, s=(size, size))
+    left = covariance - lost / counts
+    lags = slice(1, settings.correlation_lags)
+    return left[0, lags], left[lags, 0], float(left[0, 0])
+
+
+@lru_cache(maxsize=8)
+def _basis_spectrum(side: int) -> tuple[Floats, Floats]:
+    """Return the spectra of the basis, zero padded, and the number of pairs of pixels at each lag."""
+    padded = np.zeros((N_TERMS + 1, 2 * side, 2 * side))
+    padded[:N_TERMS, :side, :side] = quadratic_basis(side).T.reshape(N_TERMS, side, side)
+    padded[N_TERMS, :side, :side] = 1
+    spectra: Any = np.fft.rfft2(padded)
+    counts = np.round(np.fft.irfft2(np.abs(spectra[N_TERMS]) ** 2, s=(2 * side, 2 * side)))
+    return spectra[:N_TERMS], np.maximum(counts, 1)
