@@ -10,16 +10,8 @@ import pytest
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Dictionary, InputError, Jeffreys, Known, Stationary, energy, infer, learn
 from sparsedepth.coding.accumulate import SHARD_PATCHES, accumulate, dictionary_gradient, total
-from sparsedepth.coding.learn import (
-    Batch,
-    BlockCoordinate,
-    Gradient,
-    LearningState,
-    Phase,
-    _largest_eigenvalue,
-    schedule,
-    start_from,
-)
+from sparsedepth.coding.learn import Batch, LearningState, Phase, schedule, start_from
+from sparsedepth.coding.updates import BlockCoordinate, Gradient, _largest_eigenvalue
 from sparsedepth.patches import PatchPool
 
 

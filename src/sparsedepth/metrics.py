@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Vector, as_floats
+from sparsedepth.checks import LARGEST, as_floats
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Vector
 
 Missing = Literal["raise", "ignore"]
 MissingPixel = Literal["raise", "ignore", "bad"]

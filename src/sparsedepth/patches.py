@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches, Vector, as_floats
+from sparsedepth.checks import as_floats
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches, Vector
 
 Number = TypeVar("Number", bound=np.number[Any])
 

@@ -21,8 +21,9 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from sparsedepth.atomic_files import write_atomically
+from sparsedepth.checks import as_floats
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, as_floats
+from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 UNKNOWN = "#c81e5a"
 """The colour of pixels of which nothing is known; no depth has it."""

@@ -12,7 +12,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from sparsedepth.vocabulary import Floats, InputError, one_line
+from sparsedepth.checks import one_line
+from sparsedepth.vocabulary import Floats, InputError
 
 MAX_FILE_BYTES = 1 << 30
 

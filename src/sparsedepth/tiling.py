@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.checks import LARGEST
 from sparsedepth.parallel import run_in_threads
 from sparsedepth.patches import Window
-from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, Origin, Restoration, as_array
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration, as_array
 
 InvalidCodes = float | Sequence[float] | None
 """Values that mark missing pixels; None: 0 in integer maps and nothing in float maps."""

@@ -37,10 +37,6 @@ class TooLargeError(InputError):
     """What came in asks for more than its budget."""
 
 
-LARGEST = np.float64(1e100)
-"""Depths beyond this are refused: their squares, and what these are divided by, must stay finite."""
-
-
 def as_array(what: str, values: Any) -> Any:
     """Anything as an array of real numbers, a masked one as it is; what is none is refused."""
     try:
@@ -50,21 +46,6 @@ def as_array(what: str, values: Any) -> Any:
     if array.dtype.kind not in "fiu":
         raise InputError(f"{what} is an array of {array.dtype}; give real numbers, NaN = unknown")
     return array
-
-
-def as_floats(what: str, values: Any) -> Floats:
-    """Numbers as float32 if they came so and float64 otherwise, NaN where they are masked."""
-    array = as_array(what, values)
-    short = array.dtype.newbyteorder("=") == np.float32
-    with np.errstate(over="ignore"):
-        return np.ma.filled(array.astype(np.float32 if short else np.float64, copy=False), np.nan)
-
-
-def one_line(text: object, most: int = 400) -> str:
-    """What a library or a file says, fit for a sentence: in one line, without control characters, not too long."""
-    line = " ".join(str(text).split())
-    line = "".join(letter if letter.isprintable() else "?" for letter in line)
-    return line if len(line) <= most else f"{line[:most]}..."
 
 
 Unit = Literal["m", "mm", "px", "1/m", ""]

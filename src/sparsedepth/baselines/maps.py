@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.ndimage import distance_transform_edt
 
-from sparsedepth.vocabulary import LARGEST, DepthMap, Floats, InputError, as_floats
+from sparsedepth.checks import LARGEST, as_floats
+from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 
 def map_of(depth: ArrayLike) -> DepthMap:

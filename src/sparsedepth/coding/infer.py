@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.checks import LARGEST, as_floats
 from sparsedepth.coding.admm import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import cores, run_in_threads
-from sparsedepth.vocabulary import LARGEST, Codes, Floats, InputError, Patches, Vector, as_array, as_floats
+from sparsedepth.vocabulary import Codes, Floats, InputError, Patches, Vector, as_array
 
 MAX_FLOAT32_VALUE = 1e15
 """What float32 patches may hold: squares over a variance stay finite."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sparsedepth.checks import one_line
 from sparsedepth.parallel import SharedContext
-from sparsedepth.vocabulary import InputError, one_line
+from sparsedepth.vocabulary import InputError
 
 
 @SharedContext
