@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scenes import room
+from rooms import room
 
 from sparsedepth.data import middlebury, range_scans
 from sparsedepth.data.motorcycle import motorcycle_disparity
