@@ -103,8 +103,8 @@ class Sensor:
 
         Examples
         --------
-        >>> float(Sensor(noise=PowerLaw(constant=3.0), pattern=1.0, step=PowerLaw(constant=12.0)).std(500.0) ** 2)
-        30.0
+        >>> float(Sensor(noise=PowerLaw(constant=3.0), pattern=np.sqrt(15.0)).std(500.0))
+        12.0
         """
         return np.hypot(self.noise(depth) * np.hypot(1.0, self.pattern), self.step(depth) / np.sqrt(12.0))
 
@@ -238,7 +238,11 @@ class Sensor:
 
         Examples
         --------
-        >>> sensor = Sensor.load("azure.json")  # doctest: +SKIP
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     Sensor(name="mine").save(f"{folder}/mine.json")
+        ...     Sensor.load(f"{folder}/mine.json").name
+        'mine'
         """
         try:
             text = Path(path).read_text()
