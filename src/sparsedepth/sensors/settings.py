@@ -16,7 +16,9 @@ class SensorSettings:
     """Thresholds and scales of the estimates from one frame and from several, and of the smoothing.
 
     Fields that end in ``_px`` are in pixels, those in ``_sigmas`` in standard deviations of the noise that a window
-    shows (sigma). Others are ratios or counts. Provenance: `DEVELOPMENT`, unless a field says otherwise.
+    shows (sigma). Others are ratios or counts. Provenance: `DEVELOPMENT`, unless a field says otherwise. Set by hand,
+    without a recorded comparison: blocks, `window_dense_quantile` to `inlier_sigmas`, bounds and starts of the fitted
+    correlation, and all fields from `least_frames` on.
     """
 
     window_px: int = 32
