@@ -1,7 +1,8 @@
 """Measure sensor models on real frames with references, on simulated sensors and on clean maps.
 
-``python benchmarks/sensors.py`` needs SPARSEDEPTH_DATA. It prints, for each sensor, the error left as a fraction of the
-raw one, the honesty of the variance, its coverage and its deciles.
+``python benchmarks/sensors.py all`` needs SPARSEDEPTH_DATA. It prints, for each sensor, the error left as a fraction of
+the raw one, the honesty of the variance, its coverage and its deciles. "tuning", the default, and "check" in place of
+"all" measure a part of the frames.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from sparsedepth.data import data_set, middlebury, range_scans
+from sparsedepth.data.sensor_frames import INVALID_CODES, SENSORS, sensor_frames
+from sparsedepth.files import read_array
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor, blind, smooth
 from sparsedepth.sensors.simulate import simulate
 
@@ -76,24 +77,27 @@ class Score:
     changed: float
 
 
-def load_map(path: Path) -> np.ndarray:
-    """Read a 16-bit picture; 0 and 65535 become NaN."""
-    values = np.asarray(Image.open(path)).astype(np.float32)
-    return np.where((values == 0) | (values == 65535), np.float32(np.nan), values)
-
-
 def frames(part: str = "tuning") -> list[Frame]:
     """Load the frames of all sensors: the part "tuning", "check" or "all"."""
-    found = []
-    for sensor, (depths, stds) in STD.items():
-        for path in sorted(data_set("sensors", sensor, "frames").glob("*_depth.png")):
-            number = int(path.name[:6])
-            if part != "all" and (number in TUNING[sensor]) != (part == "tuning"):
-                continue
-            reference = load_map(path.with_name(path.name.replace("_depth", "_ref"))) / 10
-            std = np.exp(np.interp(np.log(reference), np.log(depths), np.log(stds)))
-            found.append(Frame(sensor, number, load_map(path), reference, std))
-    return found
+    return [
+        Frame(sensor, found.number, found.depth, found.reference, table_std(sensor, found.reference))
+        for sensor in SENSORS
+        for found in sensor_frames(sensor)
+        if part == "all" or (found.number in TUNING[sensor]) == (part == "tuning")
+    ]
+
+
+def table_std(sensor: str, depth: np.ndarray) -> np.ndarray:
+    """Compute the standard deviation of a sensor from its table in `STD`, linear in the logarithms."""
+    depths, stds = STD[sensor]
+    return np.exp(np.interp(np.log(depth), np.log(depths), np.log(stds)))
+
+
+def sequence(sensor: str) -> dict[str, np.ndarray]:
+    """Load every second map of the sequence of a sensor by its number, in mm; NaN = missing."""
+    paths = sorted(data_set("sensors", sensor, "sequence").glob("*_depth.png"))[::2]
+    maps = {path.name.removesuffix("_depth.png"): np.asarray(read_array(path), np.float32) for path in paths}
+    return {number: np.where(np.isin(depth, INVALID_CODES), np.nan, depth) for number, depth in maps.items()}
 
 
 def rmse99(error: np.ndarray) -> float:
@@ -161,15 +165,15 @@ PRESETS = {
 def calibrated() -> dict[str, Sensor]:
     """Estimate the sensors from frames: sequences, with poses for Kinect; no sequence of aims, hence its preset."""
     found = {"realsense_d4xx_aims": Sensor.preset("realsense_d435")}
-    cup = sorted(data_set("sensors", "realsense_d4xx_cup", "sequence").glob("*_depth.png"))
-    found["realsense_d4xx_cup"] = Sensor.estimate([load_map(path) for path in cup[::2]], unit="mm")
-    zense = sorted(data_set("sensors", "tof_pico_zense", "frames").glob("*_depth.png"))
-    found["tof_pico_zense"] = Sensor.estimate([load_map(path) for path in zense[5:]], unit="mm")
-    kinect = sorted(data_set("sensors", "kinect_v1_7scenes", "sequence").glob("*_depth.png"))[::2]
-    poses = [np.loadtxt(path.with_name(path.name.replace("_depth.png", "_pose.txt"))) for path in kinect]
-    millimetres = [pose * np.array([1, 1, 1, 1000.0]) for pose in poses]
-    maps = [load_map(path) for path in kinect]
-    found["kinect_v1_7scenes"] = Sensor.estimate(maps, unit="mm", poses=millimetres, intrinsics=(585, 585, 320, 240))
+    cup, kinect = sequence("realsense_d4xx_cup"), sequence("kinect_v1_7scenes")
+    found["realsense_d4xx_cup"] = Sensor.estimate(list(cup.values()), unit="mm")
+    zense = [frame.depth for frame in sensor_frames("tof_pico_zense")]
+    found["tof_pico_zense"] = Sensor.estimate(zense[5:], unit="mm")
+    folder = data_set("sensors", "kinect_v1_7scenes", "sequence")
+    poses = [np.loadtxt(folder / f"{number}_pose.txt") * np.array([1, 1, 1, 1000.0]) for number in kinect]
+    found["kinect_v1_7scenes"] = Sensor.estimate(
+        list(kinect.values()), unit="mm", poses=poses, intrinsics=(585, 585, 320, 240)
+    )
     return found
 
 

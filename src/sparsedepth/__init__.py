@@ -6,6 +6,7 @@ from sparsedepth.coding.noise import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.matching import match
 from sparsedepth.restore import Restorer, believe, denoise, inpaint
+from sparsedepth.sensors import Sensor
 from sparsedepth.vocabulary import Belief, DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Origin",
     "Restoration",
     "Restorer",
+    "Sensor",
     "SparseCode",
     "Stationary",
     "StereoPair",

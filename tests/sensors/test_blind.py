@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rooms import room
 
-from scenes import room
 from sparsedepth.data import middlebury, range_scans
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor, blind

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rooms import room
 
-from scenes import room
 from sparsedepth.sensors import Sensor
-from sparsedepth.sensors.estimate import estimate, warped
+from sparsedepth.sensors.estimate import estimate
 from sparsedepth.sensors.simulate import simulate
 from sparsedepth.sensors.smooth import smooth
+from sparsedepth.sensors.views import warped
 from sparsedepth.vocabulary import InputError
 
 RANGES = {"kinect_v1": (900.0, 3000.0), "realsense_d455": (500.0, 3500.0), "pico_zense": (680.0, 1250.0)}

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rooms import room
 from test_blind import SIMULATED, frame_of
 
-from scenes import room
 from sparsedepth.sensors import PowerLaw, Sensor, blind
-from sparsedepth.sensors.smooth import find_outliers, smooth
+from sparsedepth.sensors.outliers import find_outliers
+from sparsedepth.sensors.smooth import smooth
 from sparsedepth.vocabulary import InputError
 
 MEDIAN = 0.455

@@ -7,7 +7,7 @@ The functions that other rooms call:
 * ``blind.least_std(depth) -> array``: the least standard deviation a map of unknown origin may have, for those maps.
 * ``smooth.smooth(depth, sensor, outlier_mask=None) -> (value, variance)``: the frame smoothed as far as the noise of
   the sensor allows, in the unit of the map; NaN and inf where the frame is NaN. Outliers that it finds follow their
-  surroundings; ``smooth.find_outliers`` finds them alone.
+  surroundings; ``outliers.find_outliers`` finds them alone.
 * ``estimate.estimate(frames, unit=..., poses=..., intrinsics=...) -> Sensor``: calibration from at least five frames.
 * ``simulate.simulate(depth, sensor, rng, frames) -> array``: frames as a sensor delivers them.
 * ``Sensor.preset(name)``, ``Sensor.load(path)``, ``sensor.save(path)``, ``sensor.to(unit)``, ``sensor.std(depth)``.
@@ -15,7 +15,8 @@ The functions that other rooms call:
 A sensor has the unit of the map: convert one of them first (``sensor.to("m")``). Depths are positive; NaN = missing.
 """
 
-from sparsedepth.sensors.record import Correlation, PowerLaw, Sensor, TableLaw
+from sparsedepth.sensors.laws import Correlation, PowerLaw, TableLaw
+from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import SensorSettings
 
 __all__ = ["Correlation", "PowerLaw", "Sensor", "SensorSettings", "TableLaw"]

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import ndimage
 
 from sparsedepth.sensors.cells import cell_side
-from sparsedepth.sensors.record import Correlation, Domain, PowerLaw, Sensor, TableLaw
+from sparsedepth.sensors.laws import Correlation, PowerLaw, TableLaw
+from sparsedepth.sensors.record import Domain, Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.windows import WindowFits, estimate_correlation, fit_windows, visible_fraction
 from sparsedepth.vocabulary import DepthMap, Floats, InputError

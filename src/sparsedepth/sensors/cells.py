@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from sparsedepth.sensors.settings import SensorSettings
 from sparsedepth.vocabulary import Floats
 
-BLOCK = 16
-"""Side in pixels of the blocks whose density is measured."""
-
 
 def cell_side(valid: NDArray[np.bool_], settings: SensorSettings) -> int:
     """Choose the side of cells that hold at least one valid pixel where valid pixels are densest; 1 = a dense frame.
@@ -22,18 +19,19 @@ def cell_side(valid: NDArray[np.bool_], settings: SensorSettings) -> int:
     valid
         (height, width).
     settings
-        Density below which valid pixels form a lattice.
+        Blocks that measure the density, and the density below which valid pixels form a lattice.
 
     Returns
     -------
     Side of a cell in pixels.
     """
-    height, width = (size // BLOCK * BLOCK for size in valid.shape)
+    side = settings.block_px
+    height, width = (size // side * side for size in valid.shape)
     if height == 0 or width == 0:
         return 1
-    blocks = valid[:height, :width].reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK).mean(axis=(1, 3))
+    blocks = valid[:height, :width].reshape(height // side, side, width // side, side).mean(axis=(1, 3))
     seen = blocks[blocks > 0]
-    density = float(np.quantile(seen, 0.75)) if seen.size else 1.0
+    density = float(np.quantile(seen, settings.block_quantile)) if seen.size else 1.0
     return 1 if density >= settings.lattice_density else int(np.ceil(1 / np.sqrt(density)))
 
 

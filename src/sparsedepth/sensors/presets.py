@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sparsedepth.sensors.record import Correlation, PowerLaw, Sensor, TableLaw
+from sparsedepth.sensors.laws import Correlation, PowerLaw, TableLaw
+from sparsedepth.sensors.record import Sensor
 
 _KINECT = "measured on 18 frames of a 7-Scenes sequence against a fusion of other frames (law off by 4 % at most bins)"
 _D435 = "measured on 12 raw frames of a hand-held D4xx whose steps are those of a D435"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from sparsedepth.sensors.json_text import fields_of_text, text_of_fields
+from sparsedepth.sensors.laws import Correlation, Law, PowerLaw
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Unit
 
 Domain = Literal["z", "log z", "1/z"]
@@ -17,114 +18,6 @@ Domain = Literal["z", "log z", "1/z"]
 
 OutlierKind = Literal["none", "impulse", "flying", "mixed"]
 """Outliers anywhere in the range (impulse), between two surfaces (flying), or both."""
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """A length against depth: ``constant + factor * depth ** exponent``.
-
-    Examples
-    --------
-    >>> float(PowerLaw(constant=0.5, factor=1.5e-6, exponent=2.0)(1000.0))
-    2.0
-    """
-
-    constant: float = 0.0
-    factor: float = 0.0
-    exponent: float = 2.0
-
-    def __post_init__(self) -> None:
-        values = (self.constant, self.factor, self.exponent)
-        if not np.isfinite(values).all() or min(self.constant, self.factor) < 0:
-            raise InputError(f"the law has the numbers {values}; give finite ones, constant and factor not negative")
-
-    def __call__(self, depth: Floats | float) -> Floats:
-        """Evaluate the law."""
-        return self.constant + self.factor * np.power(np.abs(depth), self.exponent)
-
-    def scaled(self, ratio: float) -> PowerLaw:
-        """Convert the law to a unit that is ``ratio`` times smaller."""
-        return PowerLaw(self.constant * ratio, self.factor * ratio ** (1 - self.exponent), self.exponent)
-
-
-@dataclass(frozen=True)
-class TableLaw:
-    """A length against depth as a table: linear in the logarithms between knots, constant beyond them.
-
-    Examples
-    --------
-    >>> round(float(TableLaw(depths=(100.0, 400.0), lengths=(1.0, 4.0))(200.0)), 9)
-    2.0
-    """
-
-    depths: tuple[float, ...]
-    lengths: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "depths", tuple(float(depth) for depth in self.depths))
-        object.__setattr__(self, "lengths", tuple(float(length) for length in self.lengths))
-        if len(self.depths) != len(self.lengths) or not self.depths:
-            raise InputError(f"the table has {len(self.depths)} depths and {len(self.lengths)} lengths; give as many")
-        if not (np.isfinite(self.depths).all() and np.isfinite(self.lengths).all()):
-            raise InputError("the table holds NaN or infinities; give finite numbers")
-        if min(self.depths) <= 0 or min(self.lengths) <= 0 or (np.diff(self.depths) <= 0).any():
-            raise InputError("the table must have rising positive depths and positive lengths; sort and clean it")
-
-    def __call__(self, depth: Floats | float) -> Floats:
-        """Evaluate the table."""
-        smallest = self.depths[0] * 1e-6
-        logarithm = np.log(np.maximum(np.abs(depth), smallest))
-        return np.exp(np.interp(logarithm, np.log(self.depths), np.log(self.lengths)))
-
-    def scaled(self, ratio: float) -> TableLaw:
-        """Convert the table to a unit that is ``ratio`` times smaller."""
-        return TableLaw(tuple(depth * ratio for depth in self.depths), tuple(length * ratio for length in self.lengths))
-
-
-Law = PowerLaw | TableLaw
-"""A length against depth, in the unit of the depths."""
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """Spatial correlation: ``(1 - white) * exp(-r ** exponent)``, r the distance in correlation lengths.
-
-    Parameters
-    ----------
-    along_rows, along_columns
-        Correlation lengths in pixels, in the directions of x and y; 0 = white noise.
-    exponent
-        1 = exponential, 2 = Gaussian.
-    white
-        Fraction of the variance without any correlation.
-    """
-
-    along_rows: float = 0.0
-    along_columns: float = 0.0
-    exponent: float = 1.0
-    white: float = 0.0
-
-    def __post_init__(self) -> None:
-        lengths = (self.along_rows, self.along_columns)
-        if not np.isfinite(lengths).all() or min(lengths) < 0:
-            raise InputError(f"the correlation lengths are {lengths}; give finite pixels, 0 = white noise")
-        if not 0 < self.exponent <= 2 or not 0 <= self.white <= 1:
-            raise InputError(
-                f"the correlation has exponent {self.exponent} and white fraction {self.white}; "
-                "give an exponent in (0, 2] and a fraction in [0, 1]"
-            )
-
-    def __call__(self, rows: Floats | float, columns: Floats | float) -> Floats:
-        """Evaluate the correlation of two pixels so many rows and columns apart."""
-        distance = np.hypot(
-            np.asarray(rows, float) / max(self.along_columns, 1e-6),
-            np.asarray(columns, float) / max(self.along_rows, 1e-6),
-        )
-        return np.where(distance == 0, 1.0, (1 - self.white) * np.exp(-np.minimum(distance**self.exponent, 700.0)))
-
-    def scaled(self, ratio: float) -> Correlation:
-        """Convert the lengths to pixels that are ``ratio`` times smaller."""
-        return Correlation(self.along_rows * ratio, self.along_columns * ratio, self.exponent, self.white)
 
 
 @dataclass(frozen=True)
@@ -165,9 +58,9 @@ class Sensor:
 
     name: str = ""
     unit: Unit = ""
-    noise: Law = PowerLaw()
-    step: Law = PowerLaw()
-    correlation: Correlation = Correlation()
+    noise: Law = field(default_factory=PowerLaw)
+    step: Law = field(default_factory=PowerLaw)
+    correlation: Correlation = field(default_factory=Correlation)
     temporal: float = 0.0
     pattern: float = 0.0
     outliers: float = 0.0
@@ -207,6 +100,11 @@ class Sensor:
         Returns
         -------
         Standard deviations in the same unit, of the same shape.
+
+        Examples
+        --------
+        >>> float(Sensor(noise=PowerLaw(constant=3.0), pattern=np.sqrt(15.0)).std(500.0))
+        12.0
         """
         return np.hypot(self.noise(depth) * np.hypot(1.0, self.pattern), self.step(depth) / np.sqrt(12.0))
 
@@ -221,6 +119,16 @@ class Sensor:
         Returns
         -------
         The sensor with all lengths converted.
+
+        Raises
+        ------
+        InputError
+            If either unit is neither "m" nor "mm".
+
+        Examples
+        --------
+        >>> Sensor.preset("kinect_v1").to("m").farthest
+        4.0
         """
         if unit == self.unit:
             return self
@@ -230,7 +138,22 @@ class Sensor:
         return replace(self.scaled(ratios[self.unit, unit]), unit=unit)
 
     def scaled(self, ratio: float) -> Sensor:
-        """Multiply all lengths by ``ratio``; the unit is left as it is."""
+        """Multiply all lengths by a ratio.
+
+        Parameters
+        ----------
+        ratio
+            New lengths over old ones, positive.
+
+        Returns
+        -------
+        The sensor for depths multiplied by the ratio; the name of its unit is left as it is.
+
+        Examples
+        --------
+        >>> float(Sensor(noise=PowerLaw(factor=2e-6)).scaled(2.0).std(2000.0))
+        4.0
+        """
         return replace(
             self,
             noise=self.noise.scaled(ratio),
@@ -240,15 +163,36 @@ class Sensor:
         )
 
     def to_json(self) -> str:
-        """Write the record as JSON."""
-        record = asdict(self) | {"noise": _law_to_json(self.noise), "step": _law_to_json(self.step)}
-        record["sources"] = dict(self.sources)
-        record["farthest"] = None if np.isinf(self.farthest) else self.farthest
-        return json.dumps({"format": "sparsedepth sensor", "version": 1} | record, indent=1)
+        """Write the record as JSON.
+
+        Returns
+        -------
+        Text that `from_json` reads.
+
+        Examples
+        --------
+        >>> '"unit": "mm"' in Sensor(unit="mm").to_json()
+        True
+        """
+        return text_of_fields({each.name: getattr(self, each.name) for each in fields(self)})
 
     @classmethod
     def from_json(cls, text: str) -> Sensor:
         """Read a record from JSON.
+
+        Parameters
+        ----------
+        text
+            As `to_json` writes it.
+
+        Returns
+        -------
+        The record.
+
+        Raises
+        ------
+        InputError
+            If the text is no record of a sensor.
 
         Examples
         --------
@@ -256,22 +200,50 @@ class Sensor:
         True
         """
         try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"the sensor is not JSON ({error}); write one with Sensor.save") from None
-        if not isinstance(record, dict) or record.pop("format", None) != "sparsedepth sensor":
-            raise InputError("the JSON is no sensor; write one with Sensor.save")
-        if record.pop("version", None) != 1:
-            raise InputError("the sensor has another version than 1; write it anew with Sensor.save")
-        return _from_fields(record)
+            return cls(**fields_of_text(text))
+        except TypeError as error:
+            raise InputError(f"the sensor misspells a field ({error}); write one with Sensor.save") from None
 
     def save(self, path: str | Path) -> None:
-        """Write the record to a JSON file."""
+        """Write the record to a JSON file.
+
+        Parameters
+        ----------
+        path
+            File to write; an existing one is replaced.
+
+        Examples
+        --------
+        >>> Sensor.preset("azure_kinect").save("azure.json")  # doctest: +SKIP
+        """
         Path(path).write_text(self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Sensor:
-        """Read a record from a JSON file."""
+        """Read a record from a JSON file.
+
+        Parameters
+        ----------
+        path
+            File that `save` wrote.
+
+        Returns
+        -------
+        The record.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read or holds no record of a sensor.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     Sensor(name="mine").save(f"{folder}/mine.json")
+        ...     Sensor.load(f"{folder}/mine.json").name
+        'mine'
+        """
         try:
             text = Path(path).read_text()
         except (OSError, UnicodeDecodeError) as error:
@@ -280,7 +252,30 @@ class Sensor:
 
     @classmethod
     def estimate(cls, frames: Sequence[DepthMap] | Floats, **options: Any) -> Sensor:
-        """Estimate a record from at least five frames; `sparsedepth.sensors.estimate.estimate` lists the options."""
+        """Estimate a record from at least five frames of one scene.
+
+        Parameters
+        ----------
+        frames
+            Maps (height, width), positive, in one unit; NaN = missing.
+        **options
+            ``unit``, ``name``, ``poses`` and ``intrinsics``, as `sparsedepth.sensors.estimate.estimate` takes them.
+
+        Returns
+        -------
+        The record, in the unit of the maps.
+
+        Raises
+        ------
+        InputError
+            If there are fewer than five distinct frames, or if they cannot show one static scene.
+
+        Examples
+        --------
+        >>> wall = 1000.0 + np.random.default_rng(0).normal(0.0, 5.0, (6, 64, 96))
+        >>> round(float(Sensor.estimate(wall, unit="mm").std(1000.0)))
+        5
+        """
         from sparsedepth.sensors.estimate import estimate
 
         return estimate(frames, **options)
@@ -292,7 +287,16 @@ class Sensor:
         Parameters
         ----------
         name
-            One of `presets.names()`, for example "kinect_v1".
+            One of `sparsedepth.sensors.presets.names()`, for example "kinect_v1".
+
+        Returns
+        -------
+        The record, in mm.
+
+        Raises
+        ------
+        InputError
+            If there is no preset of this name.
 
         Examples
         --------
@@ -304,23 +308,3 @@ class Sensor:
         if name not in PRESETS:
             raise InputError(f"there is no sensor {name!r}; choose one of {', '.join(sorted(PRESETS))}")
         return PRESETS[name]
-
-
-def _law_to_json(law: Law) -> dict[str, Any]:
-    return {"law": "power" if isinstance(law, PowerLaw) else "table"} | asdict(law)
-
-
-def _law_from_json(record: dict[str, Any]) -> Law:
-    kinds: dict[str, type[Law]] = {"power": PowerLaw, "table": TableLaw}
-    numbers = dict(record)
-    return kinds[numbers.pop("law")](**numbers)
-
-
-def _from_fields(record: dict[str, Any]) -> Sensor:
-    try:
-        fields: dict[str, Any] = record | {name: _law_from_json(record[name]) for name in ("noise", "step")}
-        fields["correlation"] = Correlation(**record["correlation"])
-        fields["farthest"] = np.inf if record["farthest"] is None else record["farthest"]
-        return Sensor(**fields)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"the sensor lacks or misspells a field ({error}); write one with Sensor.save") from None

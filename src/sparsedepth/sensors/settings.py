@@ -13,10 +13,12 @@ DEVELOPMENT = (
 
 @dataclass(frozen=True)
 class SensorSettings:
-    """Thresholds and scales of the estimate from one frame and of the smoothing.
+    """Thresholds and scales of the estimates from one frame and from several, and of the smoothing.
 
-    Lengths are in pixels, noise in standard deviations that a window shows (sigma). Provenance: `DEVELOPMENT`, unless a
-    field says otherwise.
+    Fields that end in ``_px`` are in pixels, those in ``_sigmas`` in standard deviations of the noise that a window
+    shows (sigma). Others are ratios or counts. Provenance: `DEVELOPMENT`, unless a field says otherwise. Set by hand,
+    without a recorded comparison: blocks, `window_dense_quantile` to `inlier_sigmas`, bounds and starts of the fitted
+    correlation, and all fields from `least_frames` on.
     """
 
     window_px: int = 32
@@ -30,6 +32,16 @@ class SensorSettings:
     """Valid pixels that are sparser than this where they are densest form a lattice, which is worked on in cells."""
     largest_cell_px: int = 2
     """Sparser pixels than one in a cell of this side are left as they are: their neighbours are too far."""
+    block_px: int = 16
+    """Side of the blocks whose density of valid pixels is measured."""
+    block_quantile: float = 0.75
+    """Quantile of the densities of blocks that is the density where valid pixels are densest."""
+    window_dense_quantile: float = 0.95
+    """Quantile of the densities of windows that is that of the densest ones."""
+    window_pixels_per_term: int = 4
+    """Fewest valid pixels of a window for each coefficient of its surface."""
+    inlier_sigmas: float = 4.0
+    """Largest residual of an inlier of a window, in robust standard deviations."""
     fit_iterations: int = 5
     fit_pixels: int = 256
     """Pixels of a window that measure the scale of its residuals."""
@@ -53,13 +65,29 @@ class SensorSettings:
     """Gate: residuals of nearly all windows exceed those of rounding by this ratio."""
     noisy_evidence: float = 0.22
     """Gate: noise has a sharp floor that most windows share, scenes do not. Set between 0.25 (an Azure Kinect before
-    near and far walls) and 0.16 (laser scan of a walkway); Middlebury 2005 and 2006 fail the other gate."""
+    near and far walls) and 0.16 (laser scan of a walkway); 52 of 54 maps of Middlebury fail the other gate."""
     noisy_factor: float = 1.8
     """Factor within which residuals of windows are about the same."""
     pattern_sharpness: float = 0.5
     """Least ratio of the 10 % to the 40 % quantile of residuals of the mean frame that is a fixed pattern."""
     correlation_lags: int = 15
     correlation_windows: int = 300
+    correlation_frames: int = 8
+    """Number of frames, about, that measure the correlation where several are given."""
+    shortest_correlation_px: float = 0.3
+    longest_correlation_px: float = 32.0
+    """Bounds of a fitted length; in one frame, half a window is the upper one."""
+    window_exponent: float = 1.0
+    frames_exponent: float = 0.7
+    """Least fitted exponents, from one frame and from several; 2, a Gaussian, is the largest."""
+    largest_white: float = 0.95
+    """Largest fitted fraction of white noise, which leaves the lengths defined."""
+    start_correlation_px: float = 4.0
+    start_exponent: float = 1.3
+    start_white: float = 0.1
+    """Numbers that the fit of a correlation starts from."""
+    window_evaluations: int = 25
+    """Most evaluations of the fit from one frame."""
     min_visible: float = 0.7
     """Least fraction of the standard deviation that a window is believed to show."""
     outlier_sigmas: float = 4.0
@@ -103,6 +131,53 @@ class SensorSettings:
     """Probability that a pixel is right where it is farther from its smoothed value than so many sigma."""
     largest_ratio: float = 1.5
     """Most variance after smoothing, as a ratio of that before."""
+    least_frames: int = 5
+    """Fewest distinct frames of a calibration, and fewest frames that measure a pixel of it."""
+    least_overlap: float = 0.02
+    """Least fraction of the pixels that `least_frames` frames measure."""
+    most_drift: float = 3.0
+    """Difference of both halves of time that most pixels may have, in standard deviations of uncorrelated noise."""
+    pixel_drift: float = 5.0
+    """Difference of both halves of time that a static pixel may have, in those standard deviations."""
+    moving_ratio: float = 3.0
+    """Standard deviation of a pixel over that of its depth, above which it moves."""
+    trim_depth: float = 1e-3
+    """Deviations from the median over time below this fraction of the depth are kept in the mean."""
+    clip_sigmas: float = 3.0
+    """Deviations over time beyond this are left out of means and clipped in correlations (sigma of the noise)."""
+    error_bins: int = 14
+    """Knots of the noise against depth."""
+    error_fraction: float = 0.8
+    """Fraction of the errors, the smallest, that measure a standard deviation."""
+    error_fraction_std: float = 0.6616
+    """Root mean square of that fraction of standard normal numbers (derived from `error_fraction`)."""
+    least_noise: float = 0.1
+    """Least part of the standard deviation that is noise, the rest being quantisation."""
+    floor_quantile: float = 0.1
+    """Quantile of the residuals of windows of the mean frame that is their floor."""
+    largest_temporal: float = 0.9
+    largest_pattern: float = 2.0
+    """Largest correlation of consecutive frames, and largest fixed pattern in sigma of the noise."""
+    range_margin: float = 0.1
+    """Fraction by which the range of a sensor exceeds the depths of its frames."""
+    inflation_frames: int = 3
+    inflation_least: int = 3
+    """Frames that are smoothed to measure the inflation, and fewest values of a reference pixel."""
+    least_inflation: float = 0.2
+    largest_inflation: float = 5.0
+    align_pixels: int = 1000
+    """Fewest common pixels that align a view with the middle one."""
+    align_stride: int = 4
+    """Stride of the common pixels that are fitted."""
+    align_sigmas: float = 8.0
+    """Largest difference of aligned views, in robust standard deviations of their inverse depths."""
+    huber: float = 1.345
+    """Tuning constant of Huber's weights: 95 % efficiency for Gaussian noise (textbook)."""
+    huber_iterations: int = 6
 
 
 DEFAULT = SensorSettings()
+MAD_TO_STD = 1.4826
+"""Standard deviation of Gaussian noise over its median absolute deviation (textbook)."""
+GAUSSIAN_MEDIAN = 0.455
+"""Median of a squared standard normal number (textbook)."""

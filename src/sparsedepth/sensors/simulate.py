@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.sensors.record import Correlation, Law, PowerLaw, Sensor
+from sparsedepth.sensors.laws import Correlation, Law, PowerLaw
+from sparsedepth.sensors.record import Sensor
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 

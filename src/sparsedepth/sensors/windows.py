@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from sparsedepth.sensors.record import Correlation
-from sparsedepth.sensors.settings import SensorSettings
+from sparsedepth.sensors.laws import Correlation
+from sparsedepth.sensors.settings import MAD_TO_STD, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
 
 N_TERMS = 6
 """Coefficients of a quadratic surface."""
-MAD_TO_STD = 1.4826
-"""Standard deviation of Gaussian noise over its median absolute deviation (textbook)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     spread = np.maximum(spread, 1e-9 * np.abs(level) + 1e-300)
     scaled = (centred / spread[:, None]).astype(np.float32)
     residual, scale = _robust_residuals(scaled, valid, settings)
-    inlier = valid & (np.abs(residual) <= 4 * scale[:, None])
+    inlier = valid & (np.abs(residual) <= settings.inlier_sigmas * scale[:, None])
     count = inlier.sum(1)
     std = np.sqrt(np.where(inlier, residual, 0).astype(np.float32) ** 2 @ np.ones(rows.shape[1], np.float32))
     std = std / np.sqrt(np.maximum(count - N_TERMS, 1))
@@ -93,8 +91,8 @@ def _dense_windows(values: DepthMap, settings: SensorSettings) -> Floats:
     view = np.lib.stride_tricks.sliding_window_view(values, (side, side))[::stride, ::stride]
     rows = view.reshape(-1, side * side)
     density = np.isfinite(rows).mean(1)
-    least = settings.window_valid * np.quantile(density, 0.95)
-    return rows[density >= max(least, 4 * N_TERMS / side**2)]
+    least = settings.window_valid * np.quantile(density, settings.window_dense_quantile)
+    return rows[density >= max(least, settings.window_pixels_per_term * N_TERMS / side**2)]
 
 
 @lru_cache(maxsize=8)
@@ -160,17 +158,28 @@ def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlat
     every = -(-len(fits.std) // settings.correlation_windows)
     along_rows, along_columns = _autocovariance(fits.chosen(np.arange(0, len(fits.std), every)), settings)
     seen = np.concatenate([along_rows, along_columns])
-    lowest, highest = [np.log(0.3), np.log(0.3), 1.0, 0.0], [np.log(settings.window_px / 2)] * 2 + [2.0, 0.95]
+    shortest, longest = np.log(settings.shortest_correlation_px), np.log(settings.window_px / 2)
+    lowest = [shortest, shortest, settings.window_exponent, 0.0]
+    highest = [longest, longest, 2.0, settings.largest_white]
 
     def misfit(numbers: Floats) -> Floats:
-        rows, columns, variance = _projected(_correlation(numbers), settings)
+        rows, columns, variance = _projected(correlation_of(numbers), settings)
         return np.concatenate([rows, columns]) / variance - seen
 
-    best = least_squares(misfit, [np.log(4.0), np.log(4.0), 1.3, 0.1], bounds=(lowest, highest), max_nfev=25)
-    return _correlation(best.x)
+    best = least_squares(
+        misfit, correlation_start(settings), bounds=(lowest, highest), max_nfev=settings.window_evaluations
+    )
+    return correlation_of(best.x)
 
 
-def _correlation(numbers: Floats) -> Correlation:
+def correlation_start(settings: SensorSettings) -> list[float]:
+    """Return the numbers of a correlation that a fit starts from: logarithms of both lengths, exponent, white part."""
+    length = float(np.log(settings.start_correlation_px))
+    return [length, length, settings.start_exponent, settings.start_white]
+
+
+def correlation_of(numbers: Floats) -> Correlation:
+    """Build a correlation from the numbers of a fit."""
     along_rows, along_columns, exponent, white = numbers
     return Correlation(float(np.exp(along_rows)), float(np.exp(along_columns)), float(exponent), float(white))
 
