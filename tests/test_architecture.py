@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "messages": set(),
     "tensor_files": {"vocabulary", "checks"},
     "surfaces": {"vocabulary"},
+    "isotonic": {"vocabulary"},
     "dictionary": {"vocabulary", "atomic_files", "tensor_files"},
     "fitted": {"vocabulary", "atomic_files", "tensor_files"},
     "files": {"vocabulary", "checks", "atomic_files", "parallel"},
@@ -34,6 +35,8 @@ MAY_IMPORT = {
     "sklearn": {"vocabulary", "dictionary", "patches", "coding"},
     "coding": {"vocabulary", "checks", "atomic_files", "tensor_files", "dictionary", "patches", "parallel"},
     "restore": {
+        "isotonic",
+        "checks",
         "vocabulary",
         "dictionary",
         "patches",

@@ -38,8 +38,8 @@ def test_a_noise_level_that_grows_with_the_square_of_the_range_is_fitted():
     assert sigma.max() > 8 * sigma.min()
     noisy = with_range_noise(ranges, 0.05, np.random.default_rng(5))
     level = NoiseLevel.fit(noisy, CHOSEN)
-    assert_allclose(level.sigma_map(noisy), sigma, rtol=0.5)
-    assert np.abs(np.log(level.sigma_map(noisy) / sigma)).mean() < 0.15
+    assert_allclose(level.at_depth(noisy), sigma, rtol=0.5)
+    assert np.abs(np.log(level.at_depth(noisy) / sigma)).mean() < 0.15
     assert_allclose(NoiseLevel.fit(-noisy, CHOSEN).at_depth(-ranges), level.at_depth(ranges), rtol=0.1)
 
 
@@ -104,7 +104,7 @@ def test_smoothing_removes_no_more_than_the_noise_amounts_to():
     calibrated = plain.calibrate(texture, VarianceSettings(), 1)
     window = Tile.full(texture[0]).window
     removed = np.square(texture - np.stack([calibrated(part, window, 1)[0] for part in texture])).sum()
-    noise = np.square([plain.level.sigma_map(part) for part in texture]).sum()
+    noise = np.square([plain.level.at_depth(part) for part in texture]).sum()
     assert calibrated.shrinkage is not None
     assert calibrated.shrinkage(calibrated._smooth(texture[0], window, 1)).max() < 1
     assert removed <= noise

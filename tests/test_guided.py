@@ -7,10 +7,10 @@ import pytest
 from skimage.data import stereo_motorcycle
 
 from sparsedepth import denoise, inpaint
+from sparsedepth.checks import as_guide
 from sparsedepth.data import synthetic
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.metrics import rmse
-from sparsedepth.restore.inpainting import as_guide
 from sparsedepth.surfaces import MembraneSettings, colour_affinity, membrane
 from sparsedepth.vocabulary import InputError, Origin
 

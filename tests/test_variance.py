@@ -12,6 +12,7 @@ from sparsedepth.data.crops import crops
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
+from sparsedepth.isotonic import IsotonicCurve
 from sparsedepth.restore import variance_filled
 from sparsedepth.restore.noise_model import ImpulseNoise
 from sparsedepth.restore.outliers import Posterior
@@ -19,7 +20,6 @@ from sparsedepth.restore.scores import PixelScores
 from sparsedepth.restore.settings import FilledVarianceSettings, VarianceSettings
 from sparsedepth.restore.variance_filled import ScatteredVariance, distance_to_valid
 from sparsedepth.restore.variance_measured import (
-    IsotonicCurve,
     LocalRange,
     MapNoise,
     MeasuredCoefficients,
@@ -36,7 +36,7 @@ MEASURED, FILLED = VarianceSettings(), FilledVarianceSettings()
 def test_an_isotonic_curve_follows_the_mean_of_its_target():
     rng = np.random.default_rng(4)
     predictor = rng.lognormal(0, 1, 20_000)
-    curve = IsotonicCurve.fit(predictor, predictor * rng.exponential(1, predictor.shape), MEASURED)
+    curve = IsotonicCurve.fit(predictor, predictor * rng.exponential(1, predictor.shape), 30, 16)
     inner = np.array([0.3, 1.0, 3.0])
     assert_allclose(curve(inner), inner, rtol=0.15)
     assert curve(predictor).mean() == pytest.approx(predictor.mean(), rel=0.1)

@@ -46,7 +46,7 @@ class Mixtures:
     """Detected mixtures of many maps, one row a pixel."""
 
     features: Floats
-    """Neighbours on the high side minus those on the low one at each of `DISTANCES`, divided by the roughness."""
+    """Neighbours on the high side minus those on the low one at each of `DISTANCES`."""
     offset: Vector
     """Log-odds that the pixel's own depth gives."""
     is_high: NDArray[np.bool_]
@@ -77,7 +77,7 @@ def side_features(found: Candidates) -> Floats:
     """Count the neighbours on either side at each of `DISTANCES`, (pixels, distances)."""
     balance = found.on_high.astype(np.float64) - found.on_low
     counts = [balance[:, distance == SQUARED_DISTANCE].sum(axis=1) for distance in DISTANCES]
-    return np.stack(counts, axis=1) / found.roughness(SETTINGS)[:, None]
+    return np.stack(counts, axis=1)
 
 
 def simulate(maps: Iterable[DepthMap], seed: int) -> Mixtures:

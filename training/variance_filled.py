@@ -36,7 +36,7 @@ from sparsedepth.fitted import save_fitted
 from sparsedepth.metrics import calibration
 from sparsedepth.parallel import one_blas_thread
 from sparsedepth.restore import pipeline
-from sparsedepth.restore.inpainting import fill_held_out, fill_large_holes
+from sparsedepth.restore.inpainting import fill_held_out, fill_large_holes, holes_containing_patch
 from sparsedepth.restore.settings import Settings
 from sparsedepth.restore.variance_filled import (
     ScatteredVariance,
@@ -45,7 +45,7 @@ from sparsedepth.restore.variance_filled import (
     holes_are_clustered,
     mean_held_out_error,
 )
-from sparsedepth.tiling import TiledMap, holes_containing_patch
+from sparsedepth.tiling import TiledMap
 from sparsedepth.vocabulary import DepthMap, Floats, Restoration, Vector
 
 WHAT = "coefficients of the variance of filled pixels: scattered and clustered holes"
@@ -192,8 +192,7 @@ def _held_out(fitted: pipeline.FittedRestorer) -> HeldOutPixels | None:
     if holes_are_clustered(missing, large, SETTINGS.variance_filled):
         return None
     known = fill_held_out(value, survey.simulation, survey.coder, SETTINGS, 1)
-    _, filled = known.blend(SETTINGS.inpainting)
-    return HeldOutPixels(filled, known.fills.missing, known.held_out, np.square(filled - known.truth))
+    return HeldOutPixels(known.filled, known.missing, known.held_out, np.square(known.filled - known.truth))
 
 
 def fit_law(maps: Sequence[FilledMap]) -> Vector:

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -66,17 +65,12 @@ class SharedContext:
                 self._entered.__exit__(None, None, None)
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 @SharedContext
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let matrix products use the thread that calls them and no other."""
     _let_any_thread_set_limits()
-    limit = _libraries().limit(limits=1, user_api="blas")
+    limit = ThreadpoolController().limit(limits=1, user_api="blas")
     try:
         yield
     finally:

@@ -433,7 +433,7 @@ def test_a_mistake_of_ours_is_one_sentence_and_the_other_files_go_on(run_spec, t
     restorer = Restorer(quality="fast", method="paper")
 
     def fails_for_some(depth, **options):
-        if len(depth) < len(DEPTH):
+        if len(depth.values) < len(DEPTH):
             raise ZeroDivisionError("what nobody foresaw")
         return restorer(depth, **options)
 

@@ -11,10 +11,10 @@ import httpx
 import numpy as np
 import pytest
 from PIL import Image
-from sparsedepth.cli.restoring import denoise_command, inpaint_command
 
 from running_service import depth_file, scene
 from sparsedepth import Restorer, denoise, inpaint
+from sparsedepth.cli.denoise import denoise_command, inpaint_command
 from sparsedepth.files import read, read_array
 from sparsedepth.serve import forms
 from sparsedepth.serve.app import make_app

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from sparsedepth.checks import as_guide, positive
 from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.messages import Message
 from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.restore import paper, pipeline
-from sparsedepth.restore.inpainting import as_guide, fill_large_holes, guided_inpaint
+from sparsedepth.restore.inpainting import fill_large_holes, guided_inpaint
 from sparsedepth.restore.settings import Settings
 from sparsedepth.restorer_pool import RestorerPool
 from sparsedepth.tiling import TiledMap
@@ -25,7 +26,7 @@ from sparsedepth.vocabulary import Belief, DepthImage, DepthMap, InputError, Res
 
 __all__ = ["METHODS", "METHOD_VERSION", "QUALITIES", "Restorer", "Settings", "believe", "denoise", "inpaint"]
 
-METHOD_VERSION = 1
+METHOD_VERSION = 2
 """Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
 again."""
 
@@ -84,8 +85,7 @@ def denoise(
     Returns
     -------
     Restoration
-        Depth, variance in squared units of the map and `Origin` of each pixel; refused ones are NaN with infinite
-        variance.
+        Depth, variance in squared units and `Origin` of each pixel; refused ones are NaN with infinite variance.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def believe(
         valid pixel, the mean is NaN and the variance infinite.
     """
     coder = PatchCoder(
-        _dictionary(dictionary) or Dictionary.builtin("default"), noise, sparsity, _positive("stride", stride)
+        _dictionary(dictionary) or Dictionary.builtin("default"), noise, sparsity, positive("stride", stride)
     )
     values = depth.values if isinstance(depth, DepthImage) else depth
     source = TiledMap.from_array(values, variance, coder.dictionary.patch_shape, invalid, Settings().tiling)
@@ -246,12 +246,12 @@ class Restorer:
     ) -> Iterator[Restoration]:
         """Restore a stream of maps in their order, several at the same time, each by one thread.
 
-        At most two frames a thread are taken ahead, so memory does not grow with the stream. ``processes`` uses so many
-        processes instead of threads: each takes a second to start and some memory, but does not wait for the others.
+        At most two frames a thread are taken ahead, so memory does not grow with the stream. ``processes`` uses
+        processes instead of threads: each takes a second to start, but does not wait for the others.
         """
         if processes is None:
             return map_in_threads(lambda frame: self(frame, threads=1), frames, _n_threads(threads))
-        return self._each_in_processes(frames, _positive("processes", processes))
+        return self._each_in_processes(frames, positive("processes", processes))
 
     def _each_in_processes(self, frames: Iterable[Any], count: int) -> Iterator[Restoration]:
         with self.in_processes(count) as restore:
@@ -284,10 +284,4 @@ def _dictionary(dictionary: Dictionary | str | None) -> Dictionary | None:
 
 
 def _n_threads(threads: int | None) -> int:
-    return cores() if threads is None else _positive("threads", threads)
-
-
-def _positive(name: str, count: int) -> int:
-    if count < 1:
-        raise InputError(f"{name} is {count}; it must be at least 1")
-    return count
+    return cores() if threads is None else positive("threads", threads)

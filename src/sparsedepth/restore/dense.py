@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import map_coordinates, percentile_filter
 
 from sparsedepth.coding.aggregate import PatchCoder, average_patches
 from sparsedepth.coding.noise import Stationary
+from sparsedepth.isotonic import IsotonicCurve
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Window
 from sparsedepth.restore.settings import DenseSettings, VarianceSettings
-from sparsedepth.restore.variance_measured import IsotonicCurve
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 LOW_QUANTILE, HIGH_QUANTILE = 0.25, 0.75
@@ -45,10 +44,9 @@ def is_raw_sensor_map(depth: DepthMap, settings: DenseSettings) -> bool:
 
 @dataclass(frozen=True)
 class NoiseLevel:
-    """Standard deviation of noise at every pixel, as a function of depth and of place.
+    """Standard deviation of noise at every pixel, as a function of depth.
 
-    Its root is linear in depth between two ends, as for ranges from triangulation. Where it differs from place to place
-    beyond that, the flattest blocks around a pixel decide.
+    Its root is linear in depth between two ends, as for ranges from triangulation.
     """
 
     sigma: float
@@ -77,22 +75,9 @@ class NoiseLevel:
         along = np.clip((np.where(np.isfinite(depth), depth, low) - low) / max(high - low, 1e-12), 0, 1)
         return self.sigma * np.square(1 + (self.ratio - 1) * along)
 
-    def sigma_map(self, depth: DepthMap) -> DepthMap:
-        """Return the standard deviation at each pixel; at least a part of that of its depth."""
-        chosen, side = self.settings, self.settings.block_px
-        if not chosen.local_blocks:
-            return self.at_depth(depth).astype(np.float32)
-        relative = _block_quantiles(depth, chosen) / (self.at_depth(_block_depths(depth, chosen)) * GAUSSIAN_QUANTILE)
-        relative = np.where(np.isfinite(relative), relative, 1)
-        around = percentile_filter(relative, chosen.flat_percentile, size=chosen.local_blocks, mode="reflect")
-        rows, columns = ((np.arange(n) - side / 2) / side for n in depth.shape)
-        places = np.stack(np.meshgrid(rows, columns, indexing="ij"))
-        local = map_coordinates(around, places, order=1, mode="nearest")
-        return (self.at_depth(depth) * np.maximum(local, chosen.min_local_ratio)).astype(np.float32)
-
     def exceeded(self, residual: Floats, depth: DepthMap) -> NDArray[np.bool_]:
         """Mark residuals that are larger than dense noise."""
-        return np.abs(residual) > self.settings.outlier_sigmas * self.sigma_map(depth)
+        return np.abs(residual) > self.settings.outlier_sigmas * self.at_depth(depth)
 
 
 def _scaled(level: NoiseLevel, blocks: Vector, depths: Vector) -> tuple[float, NoiseLevel]:
@@ -228,10 +213,10 @@ class Smoother:
             flat_rounds=None,
             refit=True,
         )
-        sigma = self.level.sigma_map(depth)
+        sigma = self.level.at_depth(depth).astype(np.float32)
         patch_variance: Floats = np.zeros(depth.shape)
         smooth = depth
-        for left in filter(None, (1, chosen.second_pass_ratio)):
+        for left in (1, chosen.second_pass_ratio):
             average = average_patches(smooth, coder, units=left * sigma, window=window, threads=threads)
             patch_variance = patch_variance + average.variance
             smooth = average.mean.astype(np.float32)
@@ -270,4 +255,4 @@ def _fit_curve(parts: Iterable[tuple[Floats, Floats]], settings: VarianceSetting
     """Fit a curve to the finite targets of several parts of the map."""
     finite = [(predictor[np.isfinite(target)], target[np.isfinite(target)]) for predictor, target in parts]
     predictor, target = map(np.concatenate, zip(*finite, strict=True))
-    return IsotonicCurve.fit(predictor, target, settings)
+    return IsotonicCurve.fit(predictor, target, settings.min_per_bin, settings.max_bins)

@@ -9,8 +9,8 @@ some pixels of thin structures, of foliage and of other noise. Four tests on the
   often as in order, and steps with one mixture are at most twice as many as the geometric mean of those with none and
   those with two. A blurred map has ramps; a resized one has one mixture at nearly every step.
 
-Where all of this holds, such pixels are snapped to the side that their neighbours indicate. If these do not decide, the
-pixel stays between the sides, with a variance that says so. Simulated mixtures show what is missed.
+Such pixels are snapped to the side that their neighbours indicate. If these do not decide, the pixel stays between the
+sides, with a variance that says so. Simulated mixtures show what is missed.
 """
 
 from __future__ import annotations
@@ -56,17 +56,10 @@ class Candidates:
     on_high: NDArray[np.bool_]
     """Which neighbours, (pixels, offsets), belong to either side."""
 
-    def roughness(self, settings: FlyingSettings) -> Vector:
-        """Return the number by which the log-odds of neighbours are divided: 1 where sides are flat."""
-        return 1 + settings.roughness_damping * np.sqrt(self.side_variance) / (self.high - self.low)
-
     def high_probability(self, settings: FlyingSettings, side_log_odds: Vector | None = None) -> Vector:
-        """Return the probability of belonging to the high side.
-
-        ``side_log_odds`` replaces the shipped log-odds that a neighbour at each of `OFFSETS` gives for its side.
-        """
+        """Return the probability of the high side, by shipped or other log-odds of a neighbour at each offset."""
         given = load_fitted("flying_pixels").arrays["side_log_odds"] if side_log_odds is None else side_log_odds
-        odds = (self.on_high @ given - self.on_low @ given) / self.roughness(settings)
+        odds = self.on_high @ given - self.on_low @ given
         return expit(odds + settings.own_depth_weight * (self.position - 0.5))
 
     def snap(self, depth: DepthMap, settings: FlyingSettings) -> tuple[DepthMap, NDArray[np.bool_], Floats]:

@@ -1,8 +1,8 @@
 """Fill holes: by surfaces through the valid pixels, by codes that start from them, and by a picture of the same view.
 
 A hole gives a patch little to hold on to. The thin plate is a fair first guess everywhere, and the robust plate often a
-better one. The codes then sharpen it, with the guess counting as a measurement of small weight. Held-out pixels decide
-how far to follow the robust plate, and then the codes.
+better one. The codes then sharpen it, with the guess counting as a measurement of small weight. Held-out pixels show
+how far the result errs.
 
 A hole at a depth edge may belong to either side; a picture of the same view often decides. The guided surface is a
 membrane through the valid pixels: neighbours of similar colour pull at each other. It ignores slopes, so where most
@@ -12,7 +12,7 @@ pixels are missing, held-out pixels decide how far to follow it. They also calib
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,61 +22,26 @@ from scipy.ndimage import binary_dilation, find_objects, label, maximum_filter, 
 
 from sparsedepth.coding.aggregate import PatchCoder, average_patches
 from sparsedepth.coding.noise import Stationary
+from sparsedepth.isotonic import IsotonicCurve
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Window
 from sparsedepth.restore.noise_model import Simulation
-from sparsedepth.restore.settings import GuideSettings, InpaintingSettings, Settings, VarianceSettings
+from sparsedepth.restore.settings import GuideSettings, Settings, VarianceSettings
 from sparsedepth.restore.variance_filled import (
     ScatteredVariance,
     clustered_variance,
     extrapolate_variance,
     holes_are_clustered,
 )
-from sparsedepth.restore.variance_measured import IsotonicCurve
 from sparsedepth.surfaces import colour_affinity, interpolate, membrane
 from sparsedepth.tiling import centre_and_scale
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration, Vector
+from sparsedepth.vocabulary import DepthMap, Floats, Origin, Restoration, Vector
 
 
-@dataclass(frozen=True, eq=False)
-class Fills:
-    """Three values for each missing pixel; valid pixels keep theirs."""
-
-    plate: Floats
-    robust: Floats
-    coded: Floats
-    missing: NDArray[np.bool_]
-
-    def blend(self, weights: BlendWeights) -> Floats:
-        surface = self.plate + weights.robust * (self.robust - self.plate)
-        return surface + weights.coded * (self.coded - surface)
-
-
-@dataclass(frozen=True)
-class BlendWeights:
-    """How far to go from the thin plate to the robust one, and from there to the codes."""
-
-    robust: float
-    coded: float
-
-    @classmethod
-    def fit(
-        cls, fills: Fills, truth: Floats, held_out: NDArray[np.bool_], settings: InpaintingSettings
-    ) -> BlendWeights:
-        """Fit the weights to held-out pixels."""
-        plate, robust, coded, true = (values[held_out] for values in (fills.plate, fills.robust, fills.coded, truth))
-        first = blend_weight(robust - plate, true - plate, settings.prior_pixels)
-        surface = plate + first * (robust - plate)
-        return cls(first, blend_weight(coded - surface, true - surface, settings.prior_pixels))
-
-
-def blend_weight(step: Vector, wanted: Vector, prior_pixels: float = 0.0) -> float:
-    """Return the least-squares step length in [0, 1], shrunk towards 1 by pseudo-observations."""
+def blend_weight(step: Vector, wanted: Vector) -> float:
+    """Return the least-squares step length in [0, 1]."""
     energy = float(step @ step)
-    if energy == 0:
-        return 1.0
-    prior = prior_pixels * energy / len(step)
-    return float(np.clip((step @ wanted + prior) / (energy + prior), 0, 1))
+    return float(np.clip(step @ wanted / energy, 0, 1)) if energy > 0 else 1.0
 
 
 def fill_holes(
@@ -86,17 +51,14 @@ def fill_holes(
     threads: int,
     skip: NDArray[np.bool_] | None = None,
     window: Window | None = None,
-) -> Fills:
-    """Fill the missing pixels of a map of unit standard deviation.
-
-    Pixels to ``skip`` get a coarse guess. Where patches hardly overlap, codes are left out: they gain nothing.
-    """
+) -> Floats:
+    """Fill the missing pixels of a map of unit standard deviation; those to ``skip`` get a coarse guess."""
     valid, chosen = np.isfinite(depth), settings.inpainting
     floor = settings.scores.difference_floor
     plate, robust = interpolate(depth, skip, settings.surfaces)
     robust = plate + _shrink_small(robust - plate, floor)
     if valid.all() or not valid.any() or coder.unit is None or not (coder.overlapping and chosen.rounds):
-        return Fills(plate, robust, robust, ~valid)
+        return robust
     stride = min(coder.stride + 1, min(coder.dictionary.patch_shape) // 2)
     quiet = replace(
         coder,
@@ -111,7 +73,7 @@ def fill_holes(
     wanted = ~valid if skip is None else ~valid & ~skip
     average = average_patches(robust.astype(np.float32), quiet, variance, only=wanted, window=window, threads=threads)
     change = _shrink_small(average.mean - robust, floor)
-    return Fills(plate, robust, robust + np.where(valid | (average.weight == 0), 0, change), ~valid)
+    return robust + np.where(valid | (average.weight == 0), 0, change)
 
 
 def _shrink_small(step: Floats, floor: float) -> Floats:
@@ -124,15 +86,11 @@ def _shrink_small(step: Floats, floor: float) -> Floats:
 class HeldOutFills:
     """Parts of a corrected map whose held-out pixels were filled; arrays are (parts, height, width)."""
 
-    fills: Fills
+    filled: Floats
     truth: Floats
     """Values of the corrected map."""
+    missing: NDArray[np.bool_]
     held_out: NDArray[np.bool_]
-
-    def blend(self, settings: InpaintingSettings) -> tuple[BlendWeights, Floats]:
-        """Fit the weights of the fills to the held-out pixels; return them and the filled parts."""
-        weights = BlendWeights.fit(self.fills, self.truth, self.held_out, settings)
-        return weights, self.fills.blend(weights)
 
 
 def fill_held_out(
@@ -143,30 +101,23 @@ def fill_held_out(
     held_out = simulation.held_out & np.isfinite(truth)
     shown = np.where(held_out, np.nan, truth)
     parts = map_in_threads(lambda part: fill_holes(part, coder, settings, 1), shown, threads)
-    fills = Fills(*(np.stack(values) for values in zip(*map(astuple, parts), strict=True)))
-    return HeldOutFills(fills, truth, held_out)
+    return HeldOutFills(np.stack(list(parts)), truth, np.isnan(shown), held_out)
 
 
-@dataclass(frozen=True, eq=False)
-class InpaintingCalibration:
-    """How the holes of a map are filled, and how far that errs, from held-out pixels."""
+FilledVariance = Callable[[Floats, NDArray[np.bool_]], Floats]
+"""(filled map, missing pixels) -> squared error of the missing pixels."""
 
-    weights: BlendWeights
-    variance: Callable[[Floats, NDArray[np.bool_]], Floats]
-    """(filled map, missing pixels) -> squared error of the missing pixels."""
 
-    @classmethod
-    def fit(
-        cls, value: Floats, simulation: Simulation, coder: PatchCoder, settings: Settings, threads: int
-    ) -> InpaintingCalibration:
-        """Fit the calibration to held-out pixels of a corrected map."""
-        known = fill_held_out(value, simulation, coder, settings, threads)
-        weights, filled = known.blend(settings.inpainting)
-        holes, chosen = np.isnan(value), settings.variance_filled
-        if holes_are_clustered(holes, holes_containing_patch(holes, coder.dictionary.patch_shape), chosen):
-            return cls(weights, partial(clustered_variance, settings=chosen))
-        squared = np.square(filled - known.truth)
-        return cls(weights, ScatteredVariance.fit(filled, known.fills.missing, known.held_out, squared, chosen))
+def fit_filled_variance(
+    value: Floats, simulation: Simulation, coder: PatchCoder, settings: Settings, threads: int
+) -> FilledVariance:
+    """Return how far filled pixels of a corrected map err; if holes are scattered, held-out pixels decide."""
+    holes, chosen = np.isnan(value), settings.variance_filled
+    if holes_are_clustered(holes, holes_containing_patch(holes, coder.dictionary.patch_shape), chosen):
+        return partial(clustered_variance, settings=chosen)
+    known = fill_held_out(value, simulation, coder, settings, threads)
+    squared = np.square(known.filled - known.truth)
+    return ScatteredVariance.fit(known.filled, known.missing, known.held_out, squared, chosen)
 
 
 def holes_containing_patch(missing: NDArray[np.bool_], patch_shape: tuple[int, int]) -> NDArray[np.bool_]:
@@ -199,21 +150,6 @@ def fill_large_holes(result: Restoration, settings: Settings) -> None:
         origin[mine] = Origin.FILLED
 
 
-def as_guide(picture: Any, shape: tuple[int, ...]) -> Floats:
-    """Convert a grey or colour picture of the map's size to (height, width, channels) of 0..255."""
-    array = np.asarray(picture)
-    if array.ndim not in (2, 3) or array.shape[:2] != tuple(shape) or array.dtype.kind not in "fiu":
-        raise InputError(
-            f"the guide is {array.dtype} of shape {array.shape} but the map is {shape[0]} x {shape[1]}; give a grey or "
-            "colour picture of the same view and size"
-        )
-    values = array.reshape(*shape, -1).astype(np.float64)
-    if not np.isfinite(values).all():
-        raise InputError("the guide holds NaN or infinities; every pixel of a picture must have a colour")
-    white = 255.0 if array.dtype == np.uint8 else float(np.abs(values).max())
-    return values * (255 / white if white > 0 else 1)
-
-
 def guided_inpaint(
     result: Restoration,
     guide: Floats,
@@ -241,7 +177,9 @@ def guided_inpaint(
     variance = _disagreement(ours, result)
     if held_out.any():
         error = np.square(plain.depth + weight * (theirs - plain.depth) - result.depth)[held_out]
-        calibrated = IsotonicCurve.fit(_disagreement(theirs, plain)[held_out], error, curve)(variance)
+        calibrated = IsotonicCurve.fit(
+            _disagreement(theirs, plain)[held_out], error, curve.min_per_bin, curve.max_bins
+        )(variance)
         variance = np.maximum(calibrated, settings.min_variance_ratio * error.mean())
     result.variance[holes] = np.maximum(variance, np.finfo(np.float32).tiny)[holes]
     result.depth[holes] += (weight * (ours - result.depth))[holes]

@@ -67,10 +67,7 @@ class ImpulseNoise:
     score_threshold: float
     """Score above which outliers were counted."""
     asymmetry: float = 0.0
-    """Pixels above that score with a positive residual minus those with a negative one, as a fraction of all.
-
-    Noise lies on both sides of a surface, structures that look like noise mostly on one.
-    """
+    """Pixels above that score in front of the surface minus those behind, as a fraction: noise lies on both sides."""
 
 
 def simulate(tile: Tile, amplitudes: ArrayLike, rng: np.random.Generator, settings: SimulationSettings) -> Simulation:

@@ -1,8 +1,7 @@
 """Estimate the probability that a pixel is an outlier, and blend measured and coded values by it.
 
-Outliers are far from the coded value and from their neighbours, outside their range, as large as the map's noise
-usually is, and isolated: texture comes in groups. A network with two hidden layers weighs these features. It was
-trained once on other maps with known noise (training/outlier_classifier.py).
+Outliers are far from the coded value and from their neighbours, as large as the map's noise usually is, and isolated.
+A small network weighs these features; it was trained on other maps with known noise (training/outlier_classifier.py).
 """
 
 from __future__ import annotations

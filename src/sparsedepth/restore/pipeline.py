@@ -30,7 +30,7 @@ from sparsedepth.parallel import Once
 from sparsedepth.restore import dense
 from sparsedepth.restore.artefacts import Artefact, OutlierClusters, Removal, StuckPixels
 from sparsedepth.restore.flying import FlyingPixels
-from sparsedepth.restore.inpainting import InpaintingCalibration, fill_holes, holes_containing_patch
+from sparsedepth.restore.inpainting import FilledVariance, fill_holes, fit_filled_variance, holes_containing_patch
 from sparsedepth.restore.noise_model import (
     SIMULATED_AMPLITUDES,
     ImpulseNoise,
@@ -75,10 +75,8 @@ def fit(
     survey = Survey.of(removal.tile, coder, settings, threads)
     corrector = Corrector.fit(survey, correct, threads)
     corrected = Once(lambda: corrector(removal.tile, threads))
-    calibration = Once(
-        lambda: InpaintingCalibration.fit(corrected().value, survey.simulation, coder, settings, threads)
-    )
-    return FittedRestorer(sample, artefacts, removal, corrector, corrected, calibration, fill, second_pass)
+    filled = Once(lambda: fit_filled_variance(corrected().value, survey.simulation, coder, settings, threads))
+    return FittedRestorer(sample, artefacts, removal, corrector, corrected, filled, fill, second_pass)
 
 
 def find_artefacts(sample: Tile, settings: Settings) -> tuple[tuple[Artefact, ...], Removal]:
@@ -105,7 +103,7 @@ class FittedRestorer:
     corrector: Corrector
     corrected: Once[Corrected]
     """The sample, corrected."""
-    calibration: Once[InpaintingCalibration]
+    filled_variance: Once[FilledVariance]
     fill: bool
     second_pass: bool
 
@@ -120,11 +118,10 @@ class FittedRestorer:
         holes, again = ~removal.tile.valid & ~refused, corrected.outlier & self.second_pass
         if (holes | again).any():
             shown = np.where(again, np.nan, value)
-            fills = fill_holes(shown, coder, settings, threads, refused, tile.window)
-            filled = fills.blend(self.calibration().weights)
+            filled = fill_holes(shown, coder, settings, threads, refused, tile.window)
             value = np.where(holes | again, filled, value)
             if holes.any():
-                variance = np.where(holes, self.calibration().variance(filled, np.isnan(shown)), variance)
+                variance = np.where(holes, self.filled_variance()(filled, np.isnan(shown)), variance)
         return value, variance, classify_origin(tile.valid, corrected.outlier | removal.corrupted, refused)
 
 
@@ -158,11 +155,10 @@ class Survey:
         )
 
     def is_clean(self, probability: Floats) -> bool:
-        """Tell whether a map has far fewer outliers than estimated, or no more than raw sensor maps have."""
-        chosen, found = self.settings.outliers, float(probability[self.sample.valid].mean())
-        few = min(found, self.noise.fraction) < chosen.raw_map_fraction
-        raw = few and dense.is_raw_sensor_map(self.sample.depth, self.settings.dense)
-        return found < chosen.min_detected_fraction * self.noise.fraction or raw
+        """Tell whether a raw sensor map has no more outliers than such maps have by themselves."""
+        found = float(probability[self.sample.valid].mean())
+        few = min(found, self.noise.fraction) < self.settings.outliers.raw_map_fraction
+        return few and dense.is_raw_sensor_map(self.sample.depth, self.settings.dense)
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,8 +111,6 @@ class OutlierSettings:
     max_penalty: float = 8.0  #: Most that the log-odds lose.
     #: Expected outliers below which a map is left unchanged: one that is found counts as two, but for rounding.
     min_count: float = 1.9
-    #: Part of the estimated outliers that must be found: 0.02 to 0.17 on clean scans, 0.6 to 1.2 on noisy maps.
-    min_detected_fraction: float = 1 / 3
     #: Outliers up to which a raw sensor map is left unchanged. Seen on development maps: scans have up to 0.28 %.
     raw_map_fraction: float = 3e-3
     corrected_weight: float = 0.5  #: Weight of the coded value above which a pixel is called corrected.
@@ -146,8 +144,6 @@ class ClusterSettings:
     min_smooth_fraction: float = 0.5  #: Part of the surroundings that is valid and smooth.
     step_floor: float = 0.02  #: sd; smaller differences between steps are not significant.
     min_score: float = 1.5  #: Score above which a component counts.
-    #: Offset, in median offsets, above which a component is a structure. Seen on a development map.
-    max_offset_ratio: float = 6.0
     min_count: int = 3  #: Components on either side.
     min_fraction: float = 1e-3  #: Pixels in components on either side.
     max_asymmetry_z: float = 2.5  #: Standard deviations of a count by which one side may have more.
@@ -165,7 +161,6 @@ class FlyingSettings:
     similar_levels: float = 1.1  #: The same difference, in quantisation steps.
     min_similar_neighbours: int = 2  #: Of the eight neighbours, for a pixel that belongs to a side.
     min_valid_neighbours: int = 6  #: Of the eight neighbours, for a pixel that may be a mixture.
-    roughness_damping: float = 8.0  #: How much less neighbours count where sides are rough.
     own_depth_weight: float = 1.0  #: Weight of the pixel's own depth in the log-odds of its side.
     snap_probability: float = 0.8  #: Probability of a side from which a pixel is moved to it.
     min_mix: float = 0.01  #: Distance of a mixture from either side, as a part of the step.
@@ -195,8 +190,6 @@ class DenseSettings:
     outlier_sigmas: float = 4.0  #: Residual, in standard deviations of the noise, above which a pixel is an outlier.
     block_px: int = 6  #: Side of the blocks in which differences are measured.
     flat_percentile: float = 20  #: Percentile of the blocks, from the flattest, that show noise alone.
-    local_blocks: int = 13  #: Side, in blocks, of the window in which the local level is measured.
-    min_local_ratio: float = 0.3  #: Least local level, relative to that of the depth.
     sigma_floor: float = 1e-6  #: sd of a perfectly flat block.
     min_blocks: int = 12  #: Blocks below which the level is the same at all depths.
     max_blocks: int = 4096  #: Blocks that are used to fit the level; speed only.
@@ -213,7 +206,6 @@ class InpaintingSettings:
     sparsity: float = 1.0  #: Cost of a unit of code, in noise floors.
     rounds: int = 24  #: Iterations of the coding.
     guess_weight: float = 0.02  #: Weight of a guessed pixel, relative to a measured one.
-    prior_pixels: float = 20  #: Pseudo-observations for following the robust plate and the codes all the way.
     measured_variance: float = 1e-8  #: Variance of measured pixels above the noise floor; only keeps it positive.
     large_hole_margin_px: int = 24  #: Context of a large hole.
     statistics_pixels: int = 2**20  #: Pixels for the median and the standard deviation of a restored map; speed only.

@@ -16,7 +16,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
 from sparsedepth.fitted import load_fitted
@@ -29,34 +28,6 @@ from sparsedepth.vocabulary import Floats, Vector
 
 LOG_RANGE_KNOTS = np.log(np.geomspace(0.01, 2.56, 9))
 """Log ranges, in map standard deviations, at which `MeasuredCoefficients.missed` is given. As in training."""
-
-
-@dataclass(frozen=True)
-class IsotonicCurve:
-    """A non-decreasing function of a positive number, fitted to means in bins and interpolated between them."""
-
-    log_at: Vector
-    """Logarithms of the numbers where the function is known."""
-    level: Vector
-
-    @classmethod
-    def fit(cls, predictor: Vector, target: Vector, settings: VarianceSettings) -> IsotonicCurve:
-        """Fit the mean of the target, with one more observation of its overall mean in each bin."""
-        edges = _bin_edges(predictor, settings)
-        count, total = (np.histogram(predictor, edges, weights=w)[0] for w in (None, target))
-        usual = target.mean() if len(target) else 0.0
-        logs = np.histogram(predictor, edges, weights=_log(predictor, np.finfo(np.float64).tiny))[0]
-        centres = np.maximum.accumulate(logs / np.maximum(count, 1))
-        return cls(centres, isotonic_regression((total + usual) / (count + 1), weights=count + 1).x)
-
-    def __call__(self, predictor: Floats) -> Floats:
-        return np.interp(_log(predictor, np.finfo(np.float64).tiny), self.log_at, self.level)
-
-
-def _bin_edges(predictor: Vector, settings: VarianceSettings) -> Vector:
-    bins = int(np.clip(len(predictor) // settings.min_per_bin, 1, settings.max_bins))
-    inner = np.unique(np.quantile(predictor, np.linspace(0, 1, bins + 1)[1:-1])) if bins > 1 else np.empty(0)
-    return np.concatenate([[-np.inf], inner, [np.inf]])
 
 
 @dataclass(frozen=True, eq=False)
