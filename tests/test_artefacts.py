@@ -118,6 +118,14 @@ def clusters_in(depth: DepthMap) -> OutlierClusters | None:
 BOTH_SIDES = [0.8, -0.8, 1.5, -1.0, -1.2, 0.9, 0.7, -1.4, 1.1, -0.6]
 
 
+def test_a_component_far_higher_than_the_clusters_of_its_map_is_structure():
+    structure = discs([0] * len(BOTH_SIDES) + [9.0])
+    depth = plane() + discs(BOTH_SIDES) + structure
+    result = denoise(depth)
+    assert_allclose(result.depth[structure > 0], depth[structure > 0], atol=0.05)
+    assert np.abs(result.depth - plane() - structure).mean() < 0.1 * np.abs(discs(BOTH_SIDES)).mean()
+
+
 def test_a_component_has_its_pixels_and_its_offset():
     raised = discs([0.8, -1.2])
     found = components(plane() + raised)

@@ -135,6 +135,8 @@ class OutlierClusters:
     steps: tuple[float, ...]
     """Steps of depth that separate clusters from their surroundings."""
     settings: ClusterSettings
+    max_offset: float = np.inf
+    """Offset beyond which a component is a structure."""
     missed_variance: float = 0.0
     """Mean squared error of the clusters that are not found."""
 
@@ -147,6 +149,7 @@ class OutlierClusters:
             return None
         larger = (times * least for times in chosen.step_multiples)
         found = cls((least, *(step for step in larger if _is_symmetric(depth, step, chosen))), chosen)
+        found = replace(found, max_offset=chosen.max_offset_ratio * found._median_offset(depth))
         return replace(found, missed_variance=found._estimate_missed(depth))
 
     def remove(self, tile: Tile) -> Removal:
@@ -159,9 +162,14 @@ class OutlierClusters:
         offset = np.zeros(depth.shape)
         for step in self.steps:
             found = small_components(depth, step, self.settings)
-            outlier = found.score > self.settings.min_score
+            outlier = (found.score > self.settings.min_score) & (np.abs(found.offset) <= self.max_offset)
             offset = np.where(offset == 0, np.append(found.offset * outlier, 0)[found.number], offset)
         return offset
+
+    def _median_offset(self, depth: DepthMap) -> float:
+        offset = np.abs(self.offsets(depth))
+        _, first = np.unique(_label(offset > 0), return_index=True)
+        return float(np.median(offset.ravel()[first[1:]]))
 
     def _estimate_missed(self, depth: DepthMap) -> float:
         """Move the clusters that were found, by turning the map, and detect them again; one more counts as missed."""

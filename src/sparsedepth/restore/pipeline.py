@@ -155,10 +155,11 @@ class Survey:
         )
 
     def is_clean(self, probability: Floats) -> bool:
-        """Tell whether a raw sensor map has no more outliers than such maps have by themselves."""
-        found = float(probability[self.sample.valid].mean())
-        few = min(found, self.noise.fraction) < self.settings.outliers.raw_map_fraction
-        return few and dense.is_raw_sensor_map(self.sample.depth, self.settings.dense)
+        """Tell whether a map has far fewer outliers than estimated, or no more than raw sensor maps have."""
+        chosen, found = self.settings.outliers, float(probability[self.sample.valid].mean())
+        few = min(found, self.noise.fraction) < chosen.raw_map_fraction
+        raw = few and dense.is_raw_sensor_map(self.sample.depth, self.settings.dense)
+        return found < chosen.min_detected_fraction * self.noise.fraction or raw
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,6 @@ Lengths in depth are in standard deviations of the map (sd) unless a field says 
 number comes from. "Validation crops" are crops of Middlebury 2005, of Kinect and time-of-flight frames and of simulated
 laser scans. "Development maps" are the maps of the restoration page. Coefficients that a script fitted are not here:
 they are in ``models/``, with the script, the data, the seed and the commit that made them.
-
->>> from dataclasses import replace
->>> from sparsedepth import Restorer
->>> without_clusters = replace(Settings(), clusters=None)
->>> restorer = Restorer(settings=without_clusters)
 """
 
 from __future__ import annotations
@@ -111,6 +106,8 @@ class OutlierSettings:
     max_penalty: float = 8.0  #: Most that the log-odds lose.
     #: Expected outliers below which a map is left unchanged: one that is found counts as two, but for rounding.
     min_count: float = 1.9
+    #: Part of the estimated outliers that must be found: 0.02 to 0.17 on clean scans, 0.6 to 1.2 on noisy maps.
+    min_detected_fraction: float = 1 / 3
     #: Outliers up to which a raw sensor map is left unchanged. Seen on development maps: scans have up to 0.28 %.
     raw_map_fraction: float = 3e-3
     corrected_weight: float = 0.5  #: Weight of the coded value above which a pixel is called corrected.
@@ -144,6 +141,8 @@ class ClusterSettings:
     min_smooth_fraction: float = 0.5  #: Part of the surroundings that is valid and smooth.
     step_floor: float = 0.02  #: sd; smaller differences between steps are not significant.
     min_score: float = 1.5  #: Score above which a component counts.
+    #: Offset, in median offsets, above which a component is a structure. Seen on a development map.
+    max_offset_ratio: float = 6.0
     min_count: int = 3  #: Components on either side.
     min_fraction: float = 1e-3  #: Pixels in components on either side.
     max_asymmetry_z: float = 2.5  #: Standard deviations of a count by which one side may have more.

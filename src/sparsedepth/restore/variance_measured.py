@@ -5,8 +5,7 @@ of its error; the local residual and the map's noise predict the rest. A suspect
 probability leaves open. A corrected pixel errs by the whole correction if it was no outlier, and by the error of the
 codes otherwise. For the most certain pixels errors are too rare to rank: they share one variance.
 
-The coefficients were fitted on maps with known truth (training/variance_measured.py), because one map has too few
-errors; separately for quantised and for continuous maps.
+The coefficients were fitted on other maps (training/variance_measured.py), quantised and continuous ones separately.
 """
 
 from __future__ import annotations
