@@ -65,9 +65,9 @@ def test_denoising_in_short(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(PNG)
         assert f"({name})" in page
     scores = facts["psnr"]
-    contestants = {"noisy", "ns-SC Φ1", "SC Φ3", "TIWF", "TV-L1", *OWN, *denoising.PAPER}
-    assert contestants <= set(scores["laser"]) == set(scores["disparity"])
-    assert contestants <= rows(page)
+    methods = {"noisy", "ns-SC Φ1", "SC Φ3", "TIWF", "TV-L1", *OWN, *denoising.PAPER}
+    assert methods <= set(scores["laser"]) == set(scores["disparity"])
+    assert methods <= rows(page)
     assert np.isfinite(numbers(scores)).all()
     assert min(numbers(scores)) > 10
     assert len(facts["claims"]) == len(denoising.claims()) == page.count(" of 1 | ")
@@ -84,9 +84,9 @@ def test_natural_noise_in_short(tmp_path):
         assert (tmp_path / f"natural-noise-{view}.png").read_bytes().startswith(PNG)
         assert f"(natural-noise-{view}.png)" in page
     errors = facts["rmse"]
-    contestants = {"noisy", *natural_noise.COMPETITORS, natural_noise.PAPER_METHOD, *OWN}
-    assert contestants <= set(errors)
-    assert contestants <= rows(page)
+    methods = {"noisy", *natural_noise.COMPETITORS, natural_noise.PAPER_METHOD, *OWN}
+    assert methods <= set(errors)
+    assert methods <= rows(page)
     assert np.isfinite(numbers(errors)).all()
     # A grid holds the parameter that does nothing, so that a tuned competitor cannot be worse than the noisy map.
     assert all(errors[name]["16"] <= errors["noisy"]["16"] for name in natural_noise.COMPETITORS)
@@ -156,7 +156,7 @@ def test_the_standard_error_of_a_difference():
     assert judge(Claim("a", "b", "laser", 0.01), alone).error is None
 
 
-def test_the_papers_claims_cover_both_kinds_and_name_contestants():
+def test_the_papers_claims_cover_both_kinds_and_name_methods():
     names = set(denoising.PAPER)
     claims = denoising.claims()
     assert len(claims) == len(set(claims)) == 20

@@ -56,8 +56,8 @@ def test_the_whole_plan_is_the_papers_scenes_with_the_claims_first():
     assert list(plan.scenes) == ["Teddy", "Cones"]
     assert plan.seeds[second_order.PLAIN] == plan.seeds[second_order.BOTH] == plan.seeds[second_order.AGAIN] > 0
     jobs = plan.jobs()
-    assert [(job.name, job.arm, job.seed) for job in jobs[:2]] == [("Teddy", "2OP", 0), ("Cones", "2OP", 0)]
-    assert len({(job.name, job.arm, job.seed) for job in jobs}) == len(jobs) == 2 * sum(plan.seeds.values())
-    of_the_claims = [job.seed for job in jobs if plan.seeds[job.arm] == plan.seeds[second_order.BOTH]]
+    assert [(job.name, job.variant, job.seed) for job in jobs[:2]] == [("Teddy", "2OP", 0), ("Cones", "2OP", 0)]
+    assert len({(job.name, job.variant, job.seed) for job in jobs}) == len(jobs) == 2 * sum(plan.seeds.values())
+    of_the_claims = [job.seed for job in jobs if plan.seeds[job.variant] == plan.seeds[second_order.BOTH]]
     assert [job.seed for job in jobs[: len(of_the_claims)]] == sorted(of_the_claims)
     assert np.all(plan.scenes["Teddy"].pair.shape == np.array([375, 450]))

@@ -45,15 +45,15 @@ class Finding:
         """Errors and the variances to compare them with; None unless there are both."""
         if self.error is None or self.variance is None:
             return None
-        told = np.isfinite(self.error) & np.isfinite(self.variance)
-        return (self.error, self.variance) if told.any() and (self.variance[told] > 0).all() else None
+        finite = np.isfinite(self.error) & np.isfinite(self.variance)
+        return (self.error, self.variance) if finite.any() and (self.variance[finite] > 0).all() else None
 
 
 def sections(findings: Sequence[Finding], folder: Path) -> list[Html]:
     """Describe all results in one table if there are several, then each by itself; pictures go to the folder."""
     parts = [_summary(findings)] if len(findings) > 1 else []
     for number, finding in enumerate(findings):
-        parts += [heading(finding.name), _drawn(finding, folder, str(number)), _told(finding)]
+        parts += [heading(finding.name), _drawn(finding, folder, str(number)), _described(finding)]
     return parts
 
 
@@ -66,8 +66,8 @@ def versions(*packages: str) -> str:
 def draw_calibration(error: Floats, variance: Floats, path: Path, unit: str) -> float:
     """Draw the calibration of variances; return the mean of squared error / variance, 1 = calibrated."""
     found, order = calibration(error, variance), sparsification(error, variance)
-    promised, came = np.sqrt(found.variance), np.sqrt(np.maximum(found.squared_error, np.finfo(np.float32).tiny))
-    save_calibration(promised, came, order.share, order.by_variance, order.by_error, path, unit)
+    predicted, came = np.sqrt(found.variance), np.sqrt(np.maximum(found.squared_error, np.finfo(np.float32).tiny))
+    save_calibration(predicted, came, order.share, order.by_variance, order.by_error, path, unit)
     return found.overall
 
 
@@ -80,7 +80,7 @@ def _summary(findings: Sequence[Finding]) -> Html:
     )
 
 
-def _told(finding: Finding) -> Html:
+def _described(finding: Finding) -> Html:
     facts = _facts(finding) | dict(finding.about)
     return table(["", ""], [[name, value] for name, value in facts.items()])
 
@@ -141,7 +141,7 @@ def _drawn(finding: Finding, folder: Path, name: str) -> Html:
             size, place("error", "How far each pixel is from the truth."), unit=f"absolute error, {unit}", limits=limits
         )
     if finding.held is not None:
-        caption = "Left: promised and found deviations. Right: whether doubt falls on the pixels that are wrong."
+        caption = "Left: predicted and observed standard deviations. Right: whether the variance ranks the errors."
         draw_calibration(*finding.held, place("calibration", caption), unit)
     return pictures(*shown)
 

@@ -82,11 +82,11 @@ class Calibration:
     ratio: Vector
     """The mean of squared error / variance in each bin: 1 = honest, above = too sure."""
     variance: Vector
-    """The mean of the promised variances in each bin."""
+    """The mean of the predicted variances in each bin."""
     squared_error: Vector
     count: NDArray[np.int_]
     of_one: Vector
-    """How much of each ratio a single pixel makes, at most: 1 = that pixel says it all."""
+    """How much of each ratio a single pixel makes, at most: 1 = that pixel alone makes it."""
 
     @property
     def overall(self) -> float:
@@ -98,25 +98,25 @@ def calibration(error: ArrayLike, variance: ArrayLike, bins: int = 10) -> Calibr
     """Compare squared errors with variances, in bins of about equally many pixels.
 
     Equal variances share a bin, so there are fewer bins where many are equal. Pixels whose error is NaN or whose
-    variance is NaN or infinite promise nothing and do not count.
+    variance is NaN or infinite do not count.
     """
-    squared, promised = _promises(error, variance)
-    if (promised <= 0).any():
-        raise InputError(f"{int((promised <= 0).sum())} variances are not positive; no error can be held against them")
+    squared, predicted = _valid_pairs(error, variance)
+    if (predicted <= 0).any():
+        raise InputError(f"{int((predicted <= 0).sum())} variances are not positive; no error can be held against them")
     if bins < 1:
         raise InputError(f"bins is {bins}; it must be at least 1")
-    edges = np.unique(np.quantile(promised, np.arange(1, bins) / bins, method="inverted_cdf"))
-    which = np.searchsorted(edges, promised, side="left")
+    edges = np.unique(np.quantile(predicted, np.arange(1, bins) / bins, method="inverted_cdf"))
+    which = np.searchsorted(edges, predicted, side="left")
     count = np.bincount(which, minlength=len(edges) + 1)
     filled = count > 0
     with np.errstate(over="ignore"):  # an error over almost no variance: infinitely too sure
-        squared_over_promised = squared / promised
+        squared_over_predicted = squared / predicted
     ratio, mean_variance, mean_squared = (
         np.bincount(which, values, minlength=len(count))[filled] / count[filled]
-        for values in (squared_over_promised, promised, squared)
+        for values in (squared_over_predicted, predicted, squared)
     )
     largest = np.zeros(len(count))
-    np.maximum.at(largest, which, squared_over_promised)
+    np.maximum.at(largest, which, squared_over_predicted)
     total = ratio * count[filled]
     of_one = np.divide(largest[filled], total, out=np.zeros(len(total)), where=(total > 0) & np.isfinite(total))
     return Calibration(ratio, mean_variance, mean_squared, count[filled], of_one)
@@ -141,10 +141,10 @@ def sparsification(error: ArrayLike, variance: ArrayLike, steps: int = 100) -> S
     Equal variances leave in random order: the curve is the mean over all orders of the squared error. Pixels whose
     error or variance is NaN do not count; an infinite variance leaves first.
     """
-    squared, promised = _promises(error, variance, keep_infinite=True)
+    squared, predicted = _valid_pairs(error, variance, keep_infinite=True)
     share = np.arange(steps) / steps
     left = len(squared) - np.floor(share * len(squared)).astype(int)
-    by_variance, by_error = (_rest(squared, order, left) for order in (promised, squared))
+    by_variance, by_error = (_rest(squared, order, left) for order in (predicted, squared))
     area = float(np.trapezoid(by_variance - by_error, share))
     return Sparsification(share, by_variance, by_error, area)
 
@@ -248,7 +248,7 @@ def _bad(error: Vector, threshold: float) -> NDArray[np.bool_]:
     return np.abs(error) > threshold
 
 
-def _promises(error: ArrayLike, variance: ArrayLike, *, keep_infinite: bool = False) -> tuple[Vector, Vector]:
+def _valid_pairs(error: ArrayLike, variance: ArrayLike, *, keep_infinite: bool = False) -> tuple[Vector, Vector]:
     """Select squared errors and variances of the pixels that have both."""
     error, variance = _depths(error), _real(variance)
     if ((np.abs(variance) > LARGEST**2) & np.isfinite(variance)).any():

@@ -163,7 +163,7 @@ class Curve:
     name: str
     values: Floats | Sequence[float]
     ours: bool = False
-    """Whether it is drawn thick, to be told from what it is compared with."""
+    """Whether it is drawn thick, to stand out from the others."""
 
 
 def save_curves(
@@ -215,7 +215,7 @@ def save_bars(values: Mapping[str, float], path: str | Path, *, ours: Collection
 
 
 def save_calibration(
-    promised: Floats,
+    predicted: Floats,
     found: Floats,
     left_out: Floats,
     by_variance: Floats,
@@ -225,21 +225,22 @@ def save_calibration(
 ) -> None:
     """Draw predicted against observed errors, and the error as the least certain pixels are removed.
 
-    ``promised`` and ``found`` are deviations, a point each; the curves are errors over shares of pixels left out.
+    ``predicted`` and ``found`` are standard deviations, a point each; the curves are errors over fractions of removed
+    pixels.
     """
     figure = Figure(figsize=(10, 4), dpi=100, layout="constrained")
     honest, order = figure.subplots(1, 2)
-    least = float(np.min(promised)) / 30  # tenths without any error to speak of lie below, out of sight
-    ends = [max(float(np.min([promised, found])), least), float(np.max([promised, found]))]
+    least = float(np.min(predicted)) / 30  # tenths almost without error lie below the axis
+    ends = [max(float(np.min([predicted, found])), least), float(np.max([predicted, found]))]
     honest.plot(ends, ends, color="#7c8a99", linewidth=1, linestyle="--", label="honest")
-    honest.plot(promised, found, color=UNKNOWN, marker="o", markersize=5, label="each tenth of the pixels")
-    honest.set(xscale="log", yscale="log", xlabel=f"promised deviation, {unit}", ylabel=f"RMSE found, {unit}")
+    honest.plot(predicted, found, color=UNKNOWN, marker="o", markersize=5, label="each tenth of the pixels")
+    honest.set(xscale="log", yscale="log", xlabel=f"predicted standard deviation, {unit}", ylabel=f"RMSE found, {unit}")
     honest.set_ylim(bottom=0.8 * ends[0])
     honest.set_title("above the line: too sure", fontsize=10)
     order.plot(left_out, by_error, color="#7c8a99", linewidth=1, linestyle="--", label="by true error (the best)")
     order.plot(left_out, by_variance, color=UNKNOWN, label="by variance")
-    order.set(xlabel="share of pixels left out, most doubtful first", ylabel="RMSE of the rest, over that of all")
-    order.set_title("near the dashed curve: the doubtful pixels are the wrong ones", fontsize=10)
+    order.set(xlabel="fraction of pixels removed, largest variance first", ylabel="RMSE of the rest, over that of all")
+    order.set_title("near the dashed curve: the variance ranks the errors", fontsize=10)
     for axes in (honest, order):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)

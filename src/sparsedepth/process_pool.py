@@ -237,7 +237,7 @@ class _Worker:
 
     @contextmanager
     def ended_by_error(self) -> Iterator[None]:
-        """After any error the process may be amid an answer, so that it is ended."""
+        """End the process after any error, since it may be halfway through an answer."""
         try:
             yield
         except BaseException as error:

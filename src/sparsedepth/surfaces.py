@@ -253,7 +253,7 @@ def _downsample(values: Floats, axis: int) -> Floats:
 
 
 def _upsample(values: Floats, axis: int, size: int) -> Floats:
-    """Interpolate linearly between the pixels that `_downsample` makes of so many; constant at the ends."""
+    """Interpolate the pixels of `_downsample` linearly to ``size`` of them; constant at the ends."""
     along = np.moveaxis(values, axis, 0)
     double = np.empty((size, *along.shape[1:]))
     if size % 2 == 0:

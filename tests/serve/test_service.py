@@ -175,7 +175,7 @@ def test_bombs_are_refused_before_they_go_off(plain):
     np.savez_compressed(content, depth=np.zeros((4000, 4000), np.float32))
     answer = plain.post("denoise", {"depth": ("bomb.npz", content.getvalue())})
     assert answer.status_code == 413
-    assert answer.json()["error"].startswith("bomb.npz: it promises 4000 x 4000 pixels; the budget is 8388608")
+    assert answer.json()["error"].startswith("bomb.npz: it declares 4000 x 4000 pixels; the budget is 8388608")
 
 
 def test_no_answer_names_a_place_on_the_server(plain, done):

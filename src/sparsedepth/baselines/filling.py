@@ -33,12 +33,12 @@ def linear(depth: ArrayLike) -> DepthMap:
         at = np.arange(values.size)
         return np.interp(at, at[~missing.ravel()], values[~missing]).astype(values.dtype).reshape(values.shape)
     # The circle around a Delaunay triangle holds no known pixel. One that covers a missing pixel is so large that it
-    # holds a neighbour of each of its corners, which therefore is missing: only pixels beside holes can be corners.
+    # holds a neighbour of each of its corners, which therefore is missing: only pixels next to holes can be corners.
     near = np.asarray(binary_dilation(missing, np.ones((3, 3))), bool)
-    beside = np.argwhere(near & ~missing)
-    if not _on_one_line(beside):
+    adjacent = np.argwhere(near & ~missing)
+    if not _on_one_line(adjacent):
         with threadpool_limits(1, user_api="blas"):  # a system of two equations a triangle: threads only wait there
-            inside = LinearNDInterpolator(beside, filled[tuple(beside.T)])(np.argwhere(missing))
+            inside = LinearNDInterpolator(adjacent, filled[tuple(adjacent.T)])(np.argwhere(missing))
         filled[missing] = np.where(np.isnan(inside), filled[missing], inside)
     return as_result(values, filled, fills=True)
 

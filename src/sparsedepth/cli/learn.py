@@ -47,7 +47,7 @@ def learn_command(
     ] = 0.02,
     every: Annotated[
         list[int] | None,
-        typer.Option(help="Learn from every so many-th pixel of the maps as well, for finer shapes; repeatable."),
+        typer.Option(help="Learn from every n-th pixel of the maps as well, for finer shapes; repeatable."),
     ] = None,
     sparsity: Annotated[float, typer.Option(help="Weight of the codes' absolute values.")] = 1.0,
     steps: Annotated[int, typer.Option(help="Learning steps.", min=3)] = 1000,
@@ -122,7 +122,7 @@ def _follow(
     save: Callable[[LearningState], None],
     every: float,
 ) -> LearningState:
-    """Show a run's progress, save its state every so many seconds, and return the last one."""
+    """Show a run's progress, save its state every ``every`` seconds, and return the last one."""
     saved = time.monotonic()
     with progress_bar(TextColumn("energy {task.fields[energy]}")) as progress:
         task = progress.add_task("learning", total=steps, completed=state.step if state else 0, energy="...")

@@ -49,7 +49,7 @@ def checksum(dictionary: str) -> str:
 
 
 def cached(name: str, version: str, maps: Sequence[DepthMap], make: Callable[[], Outcome]) -> Outcome:
-    """Load the outcome of a contestant on some maps, or make it and store it."""
+    """Load the outcome of a method on some maps, or make it and store it."""
     arrays = cached_arrays(name, version, maps, lambda: _fields(make()))
     parameter = float(arrays["parameter"])
     maps_of = {field: values for field, values in arrays.items() if field != "parameter"}

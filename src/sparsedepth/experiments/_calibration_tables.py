@@ -23,7 +23,7 @@ SHOWN = (Origin.MEASURED, Origin.CORRECTED, Origin.FILLED)
 
 
 @dataclass(frozen=True, eq=False)
-class Promises:
+class PredictedVariances:
     """Errors and variances of many maps, kind -> origin -> one array a map, in each true map's standard deviation."""
 
     errors: dict[str, dict[Origin, list[Floats]]] = field(default_factory=dict)
@@ -53,13 +53,13 @@ class Promises:
             f"{kind}, all known": (kind, [Origin.MEASURED, Origin.CORRECTED]) for kind in kinds
         }
 
-    def told(self, kind: str, origins: list[Origin]) -> tuple[Floats, Floats]:
+    def concatenated(self, kind: str, origins: list[Origin]) -> tuple[Floats, Floats]:
         pairs = [self.of(kind, origin) for origin in origins]
         return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 
     def calibrations(self) -> dict[str, Calibration]:
         """Compute squared error over variance in each tenth, most certain first; fewer tenths at ties."""
-        found = {name: self.told(*group) for name, group in self.groups().items()}
+        found = {name: self.concatenated(*group) for name, group in self.groups().items()}
         return {name: calibration(*pair, bins=TENTHS) for name, pair in found.items() if len(pair[0]) >= TENTHS}
 
     def ratios(self) -> dict[str, Vector]:
@@ -74,11 +74,11 @@ class Promises:
         }
 
 
-def trust_table(promises: Promises) -> str:
+def calibration_table(predicted: PredictedVariances) -> str:
     """Tabulate the ratio of each tenth."""
     rows = [
-        [name, *(f"{r:.2f}{'*' if one > MUCH else ''}" for r, one in _cells(found)), _area(promises, name)]
-        for name, found in promises.calibrations().items()
+        [name, *(f"{r:.2f}{'*' if one > MUCH else ''}" for r, one in _cells(found)), _area(predicted, name)]
+        for name, found in predicted.calibrations().items()
     ]
     head = ["squared error / variance", *(str(i + 1) for i in range(TENTHS)), "AUSE"]
     return table(head, rows) + (
@@ -97,13 +97,13 @@ def _padded(ratio: Vector) -> Vector:
     return np.pad(ratio, (0, TENTHS - len(ratio)), constant_values=np.nan)
 
 
-def _area(promises: Promises, name: str) -> str:
-    return f"{sparsification(*promises.told(*promises.groups()[name])).area:.3f}"
+def _area(predicted: PredictedVariances, name: str) -> str:
+    return f"{sparsification(*predicted.concatenated(*predicted.groups()[name])).area:.3f}"
 
 
-def draw_trust(promises: Promises, output: Path) -> None:
+def draw_calibration(predicted: PredictedVariances, output: Path) -> None:
     """Draw the reliability and the sparsification plots."""
-    ratios, kinds = promises.ratios(), list(promises.errors)
+    ratios, kinds = predicted.ratios(), list(predicted.errors)
     tenths = [float(i + 1) for i in range(TENTHS)]
     bounds = [Curve(f"{bound:g}", np.full(TENTHS, bound)) for bound in HONEST]
     reliability = {
@@ -123,7 +123,7 @@ def draw_trust(promises: Promises, output: Path) -> None:
     for kind in kinds:
         groups[kind] = []
         for origin in SHOWN:
-            errors, variances = promises.of(kind, origin)
+            errors, variances = predicted.of(kind, origin)
             if len(errors):
                 found = sparsification(errors, variances, steps=len(removed))
                 groups[kind].append(Curve(origin.name.lower(), found.by_variance, ours=True))

@@ -13,7 +13,7 @@ from sparsedepth.data.crops import Crop
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.experiments._methods import (
     NOISY,
-    Contestant,
+    Method,
     Outcome,
     coded,
     coded_with_one_variance,
@@ -48,10 +48,10 @@ class Job:
     source: Source
     share: float
     noisy: DepthMap
-    contestant: Contestant
+    method: Method
 
     def done(self) -> Outcome:
-        return self.contestant.restore(self.noisy, self.source.crop.depth)
+        return self.method.restore(self.noisy, self.source.crop.depth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Plan:
     note: str = ""
 
     @cached_property
-    def contestants(self) -> list[Contestant]:
+    def methods(self) -> list[Method]:
         return [
             NOISY,
             coded(PHI1, "phi1"),
@@ -81,8 +81,8 @@ class Plan:
             for share in self.shares:
                 rng = np.random.default_rng([NOISE_SEED, index, round(1000 * share)])
                 noisy = corrupted(source.crop.depth, share, rng)
-                for contestant in self.contestants:
-                    yield Job(source, share, noisy, contestant)
+                for method in self.methods:
+                    yield Job(source, share, noisy, method)
 
     def of_kind(self, kind: str) -> list[Source]:
         return [source for source in self.sources if source.kind == kind]
@@ -97,13 +97,13 @@ class Results:
     shown: dict[str, dict[str, Outcome]] = field(default_factory=dict)
 
     def add(self, job: Job, outcome: Outcome, show: bool) -> None:
-        kind, name = job.source.kind, job.contestant.name
+        kind, name = job.source.kind, job.method.name
 
         def note(where: dict[str, dict[str, dict[float, list[Any]]]], value: float | None) -> None:
             where.setdefault(kind, {}).setdefault(name, {}).setdefault(job.share, []).append(value)
 
         note(self.psnr, psnr(outcome.depth, job.source.crop.depth))
-        if job.contestant.tuned:
+        if job.method.tuned:
             note(self.parameters, outcome.parameter)
         if show:
             self.shown.setdefault(kind, {})[name] = outcome

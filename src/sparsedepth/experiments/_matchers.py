@@ -72,7 +72,7 @@ def _maps(pair: StereoPair) -> dict[str, NDArray[Any]]:
     }
 
 
-def told(test: Sequence[Matched], chosen_on: Sequence[Matched]) -> list[str]:
+def sections(test: Sequence[Matched], chosen_on: Sequence[Matched]) -> list[str]:
     """Format the tables of a page."""
     columns: list[tuple[str, str, Sequence[Matched]]] = [
         *((each.scene.name, part, [each]) for each in test for part in PARTS),

@@ -20,7 +20,7 @@ from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 MOST_THREADS = 2
 VARIANCES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-"""Of plain sparse coding, in variances of the patch: the best is told by the truth, at a stride of 4 pixels."""
+"""Of plain sparse coding, in variances of the patch: the truth selects the best, at a stride of 4 pixels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Method:
     """A method under its name in tables; only a tuned one uses the truth, to choose its parameter."""
 
     name: str
@@ -48,20 +48,20 @@ class Contestant:
         return "tuned" if self.tuned else "" if self is NOISY else "blind"
 
 
-NOISY = Contestant("noisy", lambda noisy, truth: Outcome(noisy))
+NOISY = Method("noisy", lambda noisy, truth: Outcome(noisy))
 
 
-def coded(name: str, dictionary: str, stride: int = 1) -> Contestant:
+def coded(name: str, dictionary: str, stride: int = 1) -> Method:
     """Build the paper's method: every patch coded with inferred variances, every pixel the mean of its patches."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         belief = believe(noisy, dictionary, Jeffreys(), stride=stride, threads=1)
         return Outcome(belief.mean, belief.variance)
 
-    return Contestant(name, restore)
+    return Method(name, restore)
 
 
-def coded_with_one_variance(name: str, dictionary: str, stride: int = 1) -> Contestant:
+def coded_with_one_variance(name: str, dictionary: str, stride: int = 1) -> Method:
     """Build plain sparse coding with the variance that suits the map best."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
@@ -71,20 +71,20 @@ def coded_with_one_variance(name: str, dictionary: str, stride: int = 1) -> Cont
         variance = oracle(at(max(4, stride)), VARIANCES, noisy, truth).parameter
         return Outcome(at(stride)(noisy, variance), parameter=variance)
 
-    return Contestant(name, restore, tuned=True)
+    return Method(name, restore, tuned=True)
 
 
-def coded_with_wavelets(name: str, stride: int, side: int = 16) -> Contestant:
+def coded_with_wavelets(name: str, stride: int, side: int = 16) -> Method:
     """Build the paper's method with the translation-invariant 7-9 wavelet frame as its dictionary."""
     frame = Dictionary(wavelet_frame((side, side)), (side, side))
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         return Outcome(believe(noisy, frame, Jeffreys(), stride=stride, threads=1).mean)
 
-    return Contestant(name, restore)
+    return Method(name, restore)
 
 
-def competitor(name: str) -> Contestant:
+def competitor(name: str) -> Method:
     """Build a baseline at the best parameter of its grid."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
@@ -92,10 +92,10 @@ def competitor(name: str) -> Contestant:
         best = oracle(baseline.restore, baseline.parameters(noisy), noisy, truth)
         return Outcome(best.result, parameter=best.parameter if math.isfinite(best.parameter) else None)
 
-    return Contestant(name, restore, tuned=True)
+    return Method(name, restore, tuned=True)
 
 
-def searched(name: str, apart: int = 3) -> Contestant:
+def searched(name: str, apart: int = 3) -> Method:
     """Build a baseline at the best parameter of its grid, searched coarsely first, then around the best."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
@@ -110,35 +110,35 @@ def searched(name: str, apart: int = 3) -> Contestant:
         best = oracle(baseline.restore, near, noisy, truth)
         return Outcome(best.result, parameter=best.parameter if math.isfinite(best.parameter) else None)
 
-    return Contestant(name, restore, tuned=True)
+    return Method(name, restore, tuned=True)
 
 
-def filler(name: str) -> Contestant:
+def filler(name: str) -> Method:
     """Build a baseline that fills holes; there is nothing to tune."""
-    return Contestant(name, lambda holed, truth: Outcome(INPAINTERS[name](holed)))
+    return Method(name, lambda holed, truth: Outcome(INPAINTERS[name](holed)))
 
 
-def own_filler(picture: Floats | None = None) -> Contestant:
+def own_filler(picture: Floats | None = None) -> Method:
     """Build `inpaint` with its defaults, which fills wide holes too; with a guide, or without."""
 
     def restore(holed: DepthMap, truth: DepthMap) -> Outcome:
         result = inpaint(holed, guide=picture, outward=True, threads=1)
         return Outcome(result.depth, result.variance, origin=result.origin)
 
-    return Contestant("inpaint" if picture is None else "inpaint, guided", restore)
+    return Method("inpaint" if picture is None else "inpaint, guided", restore)
 
 
-def own_methods(names: Iterable[str] = METHODS) -> list[Contestant]:
+def own_methods(names: Iterable[str] = METHODS) -> list[Method]:
     """List what `denoise` offers besides the paper's method, each with its defaults."""
     return [_own(name) for name in names if name != "paper"]
 
 
-def _own(method: str) -> Contestant:
+def _own(method: str) -> Method:
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         result = denoise(noisy, method=method, threads=1)
         return Outcome(result.depth, result.variance, origin=result.origin)
 
-    return Contestant(f'denoise, "{method}"', restore)
+    return Method(f'denoise, "{method}"', restore)
 
 
 def threads() -> int:

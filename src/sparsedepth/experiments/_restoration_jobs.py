@@ -1,4 +1,4 @@
-"""Who restores which spoilt map in the experiment on development maps, and the scores of what came out."""
+"""The methods and spoilt maps of the experiment on development maps, and the scores of the results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sparsedepth.experiments._cache import baselines_version, cached, restoration_version
-from sparsedepth.experiments._calibration_tables import Promises
-from sparsedepth.experiments._methods import NOISY, Contestant, Outcome, filler, own_filler, own_methods, searched
+from sparsedepth.experiments._calibration_tables import PredictedVariances
+from sparsedepth.experiments._methods import NOISY, Method, Outcome, filler, own_filler, own_methods, searched
 from sparsedepth.experiments._zoo import SHARES, Row, Source, Spoilt, impulses
 from sparsedepth.metrics import average_precision, psnr
 from sparsedepth.vocabulary import DepthMap, Floats
@@ -25,26 +25,26 @@ CLEAR = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One contestant on one spoilt map."""
+    """One method on one spoilt map."""
 
     source: Source
     row: Row
     draw: int
     spoilt: Spoilt
-    contestant: Contestant
+    method: Method
 
     @property
     def ours(self) -> bool:
-        return self.contestant in (DENOISE, INPAINT) or self.contestant.name == GUIDED
+        return self.method in (DENOISE, INPAINT) or self.method.name == GUIDED
 
     def done(self) -> Outcome:
         depth, truth = self.spoilt.depth, self.spoilt.truth
         version = restoration_version() if self.ours else baselines_version()
-        return cached(self.contestant.name, version, self._seen(), lambda: self.contestant.restore(depth, truth))
+        return cached(self.method.name, version, self._seen(), lambda: self.method.restore(depth, truth))
 
     def _seen(self) -> list[Floats]:
-        """All that the outcome depends on."""
-        if self.contestant.name == GUIDED and self.source.picture is not None:
+        """List all arrays that the outcome depends on."""
+        if self.method.name == GUIDED and self.source.picture is not None:
             return [self.spoilt.depth, self.source.picture]
         return [self.spoilt.depth] if self.ours else [self.spoilt.depth, self.spoilt.truth]
 
@@ -60,19 +60,19 @@ class Plan:
 
     def jobs(self) -> list[Job]:
         return [
-            Job(source, row, draw, spoilt, contestant)
+            Job(source, row, draw, spoilt, method)
             for source in self.sources
             for row in self.rows
             for draw in range(row.draws)
             for spoilt in [row.done(source, draw)]
-            for contestant in contestants(row, source)
+            for method in methods(row, source)
         ]
 
     def of_kind(self, kind: str) -> list[Source]:
         return [source for source in self.sources if source.kind == kind]
 
 
-def contestants(row: Row, source: Source) -> list[Contestant]:
+def methods(row: Row, source: Source) -> list[Method]:
     if row.holes:
         guided = [] if source.picture is None else [own_filler(source.picture)]
         return [*map(filler, FILLERS), INPAINT, *guided]
@@ -81,15 +81,15 @@ def contestants(row: Row, source: Source) -> list[Contestant]:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What came out: decibels of every map, how well noise was found, and what the variance promised."""
+    """The scores: decibels of every map, how well noise was found, and the predicted variances."""
 
     psnr: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = field(default_factory=dict)
-    """kind -> row -> contestant -> map -> one a draw."""
+    """kind -> row -> method -> map -> one a draw."""
     precision: dict[str, list[float]] = field(default_factory=dict)
     """kind -> average precision of each map with 5 % of impulses; outliers are noise that is `CLEAR`."""
     precision_of_all: dict[str, list[float]] = field(default_factory=dict)
     """The same, with all noise called outliers, however small."""
-    promises: Promises = field(default_factory=Promises)
+    predicted: PredictedVariances = field(default_factory=PredictedVariances)
     shown: dict[tuple[str, str], tuple[Spoilt, DepthMap]] = field(default_factory=dict)
     """(kind, row) -> the first map, and what we made of it."""
 
@@ -97,13 +97,13 @@ class Results:
         kind, truth = job.source.kind, job.spoilt.truth
         by_row = self.psnr.setdefault(kind, {}).setdefault(job.row.name, {})
         score = min(psnr(outcome.depth, truth), MOST)
-        by_row.setdefault(job.contestant.name, {}).setdefault(str(job.source), []).append(score)
-        if job.contestant in (DENOISE, INPAINT):
+        by_row.setdefault(job.method.name, {}).setdefault(str(job.source), []).append(score)
+        if job.method in (DENOISE, INPAINT):
             self.shown.setdefault((kind, job.row.name), (job.spoilt, outcome.depth))
         if job.ours and job.row.name == impulses(0.05):
             self._judge_detection(kind, job.spoilt, outcome)
-        if job.ours and job.contestant.name != GUIDED and (job.row.holes or job.row.name in map(impulses, SHARES)):
-            self.promises.add(kind, truth, outcome)
+        if job.ours and job.method.name != GUIDED and (job.row.holes or job.row.name in map(impulses, SHARES)):
+            self.predicted.add(kind, truth, outcome)
 
     def _judge_detection(self, kind: str, spoilt: Spoilt, outcome: Outcome) -> None:
         noise = spoilt.depth - spoilt.truth
@@ -114,11 +114,11 @@ class Results:
         self.precision_of_all.setdefault(kind, []).append(average_precision(change, size > 0))
 
     def of(self, kind: str, row: str, name: str) -> np.ndarray:
-        """One number a map: the mean over the draws."""
+        """Average the decibels of each map over the draws."""
         return np.array([np.mean(draws) for draws in self.psnr[kind][row][name].values()])
 
     def gain(self, kind: str, row: str, name: str, rival: str) -> tuple[float, float]:
-        """The mean over the maps of a difference, and its standard error."""
+        """Compute the mean difference over the maps, and its standard error."""
         return mean_and_error(self.of(kind, row, name) - self.of(kind, row, rival))
 
 

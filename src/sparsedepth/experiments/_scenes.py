@@ -34,11 +34,11 @@ def small_scene() -> StereoScene:
     """Cut a small part of a scene that needs no data sets, for quick runs."""
     pair, truth = motorcycle_pair(), motorcycle_disparity()[::4, ::4] / 4
     small = StereoPair(pair.left[::4, ::4], pair.right[::4, ::4], int(np.ceil(np.nanmax(truth))) + 1)
-    told = np.isfinite(truth)
-    filled = np.where(told, truth, 0)
-    jumps = told & (maximum_filter(filled, 5) - minimum_filter(filled, 5) > 2)
-    seen = told & (np.arange(truth.shape[1]) >= filled)
-    return cut_out(StereoScene(small, truth, told, seen, seen & jumps), 40, 40, (48, 80))
+    finite = np.isfinite(truth)
+    filled = np.where(finite, truth, 0)
+    jumps = finite & (maximum_filter(filled, 5) - minimum_filter(filled, 5) > 2)
+    seen = finite & (np.arange(truth.shape[1]) >= filled)
+    return cut_out(StereoScene(small, truth, finite, seen, seen & jumps), 40, 40, (48, 80))
 
 
 def cut_out(scene: StereoScene, top: int, left: int, shape: tuple[int, int]) -> StereoScene:

@@ -20,7 +20,7 @@ from sparsedepth.stereo.twolayer import Believe, Solve, two_layer
 from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
 
 SEEDS, FEW = 5, 2
-"""Of the arms that the claims are about and of their halves, and of the others."""
+"""Of the variants that the claims are about and of their halves, and of the others."""
 ROUNDS = 2
 """Of both layers; the paper's."""
 PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, PROPOSED, BY_MEDIAN, ANEW, ANEW_BOTH, FILTERED = (
@@ -38,7 +38,7 @@ PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, PROPOSED, BY_MEDIAN, ANEW, ANEW_BOTH, FILTER
 
 
 @dataclass(frozen=True)
-class Arm:
+class Variant:
     """A way in which the two layers continue from a plain map."""
 
     feedback: Feedback
@@ -53,6 +53,10 @@ class Arm:
             return partial(second_order.solve, schedule="touch", with_mean=self.with_mean)
         return _anew
 
+    def key(self) -> str:
+        """Format the variant for the keys of cached maps; its number of seeds does not change them."""
+        return repr(replace(self, seeds=0)).replace(type(self).__qualname__, "Arm", 1)
+
 
 def _anew(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
     del start
@@ -60,15 +64,15 @@ def _anew(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.ra
 
 
 FULL = second_order.feedback
-ARMS: Mapping[str, Arm] = {
-    AGAIN: Arm(NO_FEEDBACK, SEEDS),
-    BOTH: Arm(FULL, SEEDS),
-    WEIGHTS: Arm(Feedback(prior=0.0), SEEDS),
-    PRIOR: Arm(Feedback(prior=FULL.prior, least_weight=1.0), SEEDS),
-    PROPOSED: Arm(FULL, FEW, with_mean=True),
-    BY_MEDIAN: Arm(FULL, FEW, by_median=True),
-    ANEW: Arm(NO_FEEDBACK, FEW, anew=True),
-    ANEW_BOTH: Arm(FULL, FEW, anew=True),
+VARIANTS: Mapping[str, Variant] = {
+    AGAIN: Variant(NO_FEEDBACK, SEEDS),
+    BOTH: Variant(FULL, SEEDS),
+    WEIGHTS: Variant(Feedback(prior=0.0), SEEDS),
+    PRIOR: Variant(Feedback(prior=FULL.prior, least_weight=1.0), SEEDS),
+    PROPOSED: Variant(FULL, FEW, with_mean=True),
+    BY_MEDIAN: Variant(FULL, FEW, by_median=True),
+    ANEW: Variant(NO_FEEDBACK, FEW, anew=True),
+    ANEW_BOTH: Variant(FULL, FEW, anew=True),
 }
 
 
@@ -79,30 +83,30 @@ class Job:
     name: str
     scene: StereoScene
     seed: int
-    arm: str
+    variant: str
     dictionary: str
     stride: int
 
     def done(self) -> DepthMap:
         pair = self.scene.pair
         plain = self._cached(PLAIN, lambda: second_order.solve(self._cost(), pair, None, self._chance(0)))
-        if self.arm == PLAIN:
+        if self.variant == PLAIN:
             return plain
-        if self.arm == FILTERED:
+        if self.variant == FILTERED:
             return median(plain, WINDOW)
-        return self._cached(self.arm, lambda: self._gone_on(plain))
+        return self._cached(self.variant, lambda: self._gone_on(plain))
 
     def _gone_on(self, plain: DepthMap) -> DepthMap:
-        arm = ARMS[self.arm]
-        top: Believe = believe_median if arm.by_median else believing(self.dictionary, self.stride)
+        variant = VARIANTS[self.variant]
+        top: Believe = believe_median if variant.by_median else believing(self.dictionary, self.stride)
         rounds = two_layer(
             self.scene.pair,
             self._cost(),
-            arm.solve(),
+            variant.solve(),
             top,
             self._chance(1),
             rounds=ROUNDS,
-            feedback=arm.feedback,
+            feedback=variant.feedback,
             first=plain,
         )
         return list(rounds)[-1].disparity
@@ -113,30 +117,30 @@ class Job:
     def _chance(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number])
 
-    def _cached(self, arm: str, make: Callable[[], DepthMap]) -> DepthMap:
-        how = None if arm == PLAIN else replace(ARMS[arm], seeds=0)
+    def _cached(self, variant: str, make: Callable[[], DepthMap]) -> DepthMap:
+        how = None if variant == PLAIN else VARIANTS[variant].key()
         layers = f"{ROUNDS}, {self.dictionary}, {self.stride}, {SPARSITY}, {WINDOW}, {SURE}"
         version = f"{stereo_version()}, {restoration_version(self.dictionary)}, {baselines_version()}"
         pictures = [view.reshape(len(view), -1) for view in (self.scene.pair.left, self.scene.pair.right)]
-        return cached(f"{arm}, seed {self.seed}, {how}, {layers}", version, pictures, lambda: Outcome(make())).depth
+        return cached(f"{variant}, seed {self.seed}, {how}, {layers}", version, pictures, lambda: Outcome(make())).depth
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     scenes: Mapping[str, StereoScene]
     seeds: Mapping[str, int]
-    """Of each arm."""
+    """Of each variant."""
     dictionary: str = "phi1_32"
     stride: int = STRIDE
     note: str = ""
 
     def jobs(self) -> list[Job]:
-        """Seed by seed, the arms with most seeds first: a run that is stopped has kept whole seeds of the claims'."""
+        """List the jobs seed by seed, most seeds first: a run that is stopped has kept whole seeds of the claims'."""
         return [
-            Job(name, scene, seed, arm, self.dictionary, self.stride)
+            Job(name, scene, seed, variant, self.dictionary, self.stride)
             for seeds in sorted(set(self.seeds.values()), reverse=True)
             for seed in range(seeds)
-            for arm, wanted in self.seeds.items()
+            for variant, wanted in self.seeds.items()
             if wanted == seeds
             for name, scene in self.scenes.items()
         ]
@@ -153,14 +157,14 @@ class Results:
         for part in PARTS:
             for pixels in (1.0, 0.5):
                 share = bad_pixels(disparity, known(job.scene, part), pixels)
-                self.bad.setdefault((job.name, part, pixels), {}).setdefault(job.arm, []).append(100 * share)
+                self.bad.setdefault((job.name, part, pixels), {}).setdefault(job.variant, []).append(100 * share)
         if job.seed == 0:
-            self.shown.setdefault(job.name, {})[job.arm] = disparity
+            self.shown.setdefault(job.name, {})[job.variant] = disparity
 
-    def mean(self, scene: str, arm: str, part: str = "all", pixels: float = 1.0) -> float:
-        return float(np.mean(self.bad[scene, part, pixels][arm]))
+    def mean(self, scene: str, variant: str, part: str = "all", pixels: float = 1.0) -> float:
+        return float(np.mean(self.bad[scene, part, pixels][variant]))
 
-    def gains(self, scene: str, arm: str, over: str = PLAIN) -> list[float]:
+    def gains(self, scene: str, variant: str, over: str = PLAIN) -> list[float]:
         """Compute by how many points of "all" at 1 px a variant is better, for each seed that both have."""
         of = self.bad[scene, "all", 1.0]
-        return [before - after for before, after in zip(of[over], of[arm], strict=False)]
+        return [before - after for before, after in zip(of[over], of[variant], strict=False)]

@@ -45,7 +45,7 @@ class Scene:
     truth: StereoScene
     move: str = "swap"
     cycles: int = 6
-    """Over all moves, at most: in the first run, and in every round of every arm."""
+    """Over all moves, at most: in the first run, and in every round of every variant."""
     rounds: int = 1
 
     def known(self, part: str) -> DepthMap:
@@ -64,7 +64,7 @@ class Job:
     stride: int
 
     def done(self) -> dict[str, DepthMap]:
-        """Compute the map of every arm, or load them from the cache."""
+        """Compute the map of every variant, or load them from the cache."""
         pair = self.scene.truth.pair
         scene = f"{self.scene.move}, {self.scene.cycles} cycles, {self.scene.rounds} rounds of {pair.max_disparity} px"
         layers = f"{self.dictionary} every {self.stride}, {SPARSITY}, {WINDOW}, {SURE}, {FEEDBACK}"

@@ -91,12 +91,12 @@ def impulses(share: float, amplitude: float = 1.0) -> str:
 
 
 def rows() -> list[Row]:
-    """The whole zoo."""
+    """List the whole zoo."""
     return [_clean(), *_impulsive(), *_sensors(), *_holes()]
 
 
 def few_rows() -> list[Row]:
-    """One of each family, drawn once."""
+    """List one row of each family, drawn once."""
     every = {row.name: replace(row, draws=1) for row in rows()}
     return [every[name] for name in ("clean", impulses(0.05), "50% missing")]
 

@@ -29,7 +29,7 @@ from sparsedepth.vocabulary import DepthMap, Floats, InputError
 MAX_PSNR = 99.0
 """Decibels of a map that came back unchanged: means need an end."""
 EVERY, FRAMES_EVERY = 2, 3
-"""Every so many maps of the zoo, and frames of each sensor, are used."""
+"""Steps between the used maps of the zoo, and between the used frames of each sensor."""
 DENOISED = ("clean", impulses(0.01), impulses(0.05), impulses(0.2), impulses(0.05, 0.5), impulses(0.05, 2.0))
 OTHERS = ("5% in blots", "flying pixels", "range noise", "quantised", "3% stuck", "Gaussian noise", "Gaussian + 1%")
 FEATURE_GROUPS = {
@@ -308,12 +308,12 @@ def _line(variant: Variant, changes: dict[tuple[str, str], Change]) -> list[str]
     return [
         variant.name,
         variant.own_row,
-        *("" if change is None else _told(change) for change in own),
-        "" if lost is None or others[lost].mean > -0.005 else f"{_told(others[lost])} ({lost[1]}, {lost[0]})",
-        "" if gained is None or others[gained].mean < 0.005 else f"{_told(others[gained])} ({gained[1]}, {gained[0]})",
+        *("" if change is None else _shown(change) for change in own),
+        "" if lost is None or others[lost].mean > -0.005 else f"{_shown(others[lost])} ({lost[1]}, {lost[0]})",
+        "" if gained is None or others[gained].mean < 0.005 else f"{_shown(others[gained])} ({gained[1]}, {gained[0]})",
         f"{np.mean(scores):+.3f}",
     ]
 
 
-def _told(change: Change) -> str:
+def _shown(change: Change) -> str:
     return f"{change.mean:+.2f} ± {change.error:.2f}"

@@ -140,7 +140,7 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
             f"The map is a crop of {truth.shape[1]} x {truth.shape[0]} pixels of the Motorcycle disparities "
             f"(Middlebury 2014) with the holes it really has: {np.isnan(truth).mean():.1%} of its pixels are unknown. "
             f"{SHARE:.0%} of the pixels were corrupted by Gaussian noise, each with a variance of its own. Restoring "
-            "it blindly, without being told which pixels are noisy or how much, gives three maps:"
+            "it blindly, without knowing which pixels are noisy or how much, gives three maps:"
         ),
         pictures(
             (output / "noisy.png", "What came in: noise and holes."),
@@ -153,10 +153,8 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
             f"{shares['filled']:.1%} filled, {shares['refused']:.1%} refused. Squared errors are {honest:.2f} times "
             "the variances on average; 1 is honest, above is too sure."
         ),
-        pictures(
-            (output / "calibration.png", "Is the variance honest, and does doubt fall on the pixels that are wrong?")
-        ),
-        heading("Beside what else one might use"),
+        pictures((output / "calibration.png", "Is the variance calibrated, and does it rank the errors?")),
+        heading("Comparison with other methods"),
         paragraph(
             "The competitors had help: each was run with every parameter of a grid, and the result nearest to the "
             "truth is shown, which nobody can pick who does not know the truth. They leave holes unknown. Errors "

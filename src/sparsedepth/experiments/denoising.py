@@ -66,7 +66,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     jobs = list(plan.jobs())
     for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
         kind = job.source.kind
-        progress(f"{kind}, {job.share:.0%} corrupted: {job.contestant.name}", done + 1, len(jobs))
+        progress(f"{kind}, {job.share:.0%} corrupted: {job.method.name}", done + 1, len(jobs))
         results.add(job, outcome, show=job.share == plan.shares[0] and job.source is plan.of_kind(kind)[0])
     output.mkdir(parents=True, exist_ok=True)
     verdicts = {claim: judge(claim, results.psnr) for claim in claims()}
@@ -75,9 +75,9 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     _draw_curves(plan, results, output / "denoising-curves.png")
     parts = [
         plan.note,
-        _told(plan),
+        _described(plan),
         "## Beside the paper",
-        _beside_the_paper(plan, results),
+        _against_the_paper(plan, results),
         "The paper's numbers are of one natural laser scan, which is not public. Its NL-means may be the one of "
         "medians.",
         *(part for kind in KINDS for part in _means(kind, plan, results)),
@@ -160,7 +160,7 @@ def _draw_curves(plan: Plan, results: Results, path: Path) -> None:
     own = {PHI1, *(each.name for each in own_methods())}
     groups = {}
     for kind in KINDS:
-        names = [each.name for each in plan.contestants]
+        names = [each.name for each in plan.methods]
         curves = {name: [results.mean(kind, name, share) for share in plan.shares] for name in names}
         groups[f"{kind}: dictionaries"] = [Curve(name, curves[name], ours=True) for name in (PHI1, PHI2, PHI3)]
         others = [name for name in names if name not in (PHI2, PHI3)]
@@ -168,7 +168,7 @@ def _draw_curves(plan: Plan, results: Results, path: Path) -> None:
     save_curves(groups, [100 * share for share in plan.shares], path, x="% of the pixels corrupted", y="PSNR, dB")
 
 
-def _told(plan: Plan) -> str:
+def _described(plan: Plan) -> str:
     """Describe the procedure in words."""
     size = len(plan.sources[0].crop.depth)
     where = "; ".join(
@@ -185,7 +185,7 @@ def _told(plan: Plan) -> str:
     )
 
 
-def _beside_the_paper(plan: Plan, results: Results) -> str:
+def _against_the_paper(plan: Plan, results: Results) -> str:
     share = plan.shares[0]
     head = [
         f"{share:.0%} corrupted",
@@ -194,7 +194,7 @@ def _beside_the_paper(plan: Plan, results: Results) -> str:
         *(f"ours, {k}, {what}" for k in KINDS for what in ("first map", "mean")),
     ]
     rows = []
-    for name, help_ in ((each.name, each.help) for each in plan.contestants):
+    for name, help_ in ((each.name, each.help) for each in plan.methods):
         ours = [v for kind in KINDS for v in (results.psnr[kind][name][share][0], results.mean(kind, name, share))]
         rows.append([name, help_, f"{PAPER[name]:.1f}" if name in PAPER else "", *(f"{v:.1f}" for v in ours)])
     return table(head, rows)
@@ -202,12 +202,12 @@ def _beside_the_paper(plan: Plan, results: Results) -> str:
 
 def _means(kind: str, plan: Plan, results: Results) -> list[str]:
     """Format a table of means, the best of each column in bold."""
-    means = np.array([[results.mean(kind, each.name, share) for share in plan.shares] for each in plan.contestants])
+    means = np.array([[results.mean(kind, each.name, share) for share in plan.shares] for each in plan.methods])
     cells = [
         [f"**{m:.1f}**" if m == best else f"{m:.1f}" for m, best in zip(row, means.max(axis=0), strict=True)]
         for row in means
     ]
-    rows = [[each.name, each.help, *row] for each, row in zip(plan.contestants, cells, strict=True)]
+    rows = [[each.name, each.help, *row] for each, row in zip(plan.methods, cells, strict=True)]
     n = len(plan.of_kind(kind))
     title = f"## {kind.capitalize()}: mean PSNR over {n} map{'s' * (n > 1)}"
     return [title, table(["", "", *(f"{share:.0%}" for share in plan.shares)], rows)]
@@ -215,7 +215,7 @@ def _means(kind: str, plan: Plan, results: Results) -> list[str]:
 
 def _against_the_best(plan: Plan, results: Results) -> list[str]:
     """Compare our methods that the paper does not have with the best tuned baseline."""
-    rivals = [each.name for each in plan.contestants if each.tuned and each.name != SC]
+    rivals = [each.name for each in plan.methods if each.tuned and each.name != SC]
     rows = []
     for name in (each.name for each in own_methods()):
         for kind in KINDS:

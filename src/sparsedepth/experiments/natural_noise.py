@@ -17,7 +17,7 @@ from sparsedepth.data.time_of_flight import FACTORS, SIMULATED, mug, simulated
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments._methods import (
     NOISY,
-    Contestant,
+    Method,
     Outcome,
     coded,
     competitor,
@@ -78,10 +78,10 @@ class Job:
     """One method on one simulated map."""
 
     scene: Scene
-    contestant: Contestant
+    method: Method
 
     def done(self) -> Outcome:
-        return self.contestant.restore(self.scene.noisy, self.scene.truth)
+        return self.method.restore(self.scene.noisy, self.scene.truth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +93,17 @@ class Results:
     help: dict[str, str] = field(default_factory=dict)
 
     def add(self, job: Job, outcome: Outcome) -> None:
-        name, factor = job.contestant.name, job.scene.factor
-        self.help[name] = job.contestant.help
+        name, factor = job.method.name, job.scene.factor
+        self.help[name] = job.method.help
         self.rmse.setdefault(name, {}).setdefault(factor, []).append(rmse(outcome.depth, job.scene.truth))
-        if job.contestant.tuned:
+        if job.method.tuned:
             self.parameters.setdefault(name, {}).setdefault(factor, []).append(outcome.parameter)
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Restore real maps and write their panels; measure all methods where the noise is simulated."""
     plan = _quick_plan() if quick else _plan()
-    jobs = [Job(scene, each) for scene in plan.scenes for each in _contestants(scene.factor)]
+    jobs = [Job(scene, each) for scene in plan.scenes for each in _methods(scene.factor)]
     total = len(jobs) + len(plan.views)
     output.mkdir(parents=True, exist_ok=True)
     facts = {}
@@ -112,7 +112,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         facts[view.name] = _show(view, output / f"natural-noise-{view.name}.png")
     results = Results()
     for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
-        progress(f"{job.scene.name} at 1/{job.scene.factor}: {job.contestant.name}", len(plan.views) + done + 1, total)
+        progress(f"{job.scene.name} at 1/{job.scene.factor}: {job.method.name}", len(plan.views) + done + 1, total)
         results.add(job, outcome)
     _write(output, quick, plan, facts, results)
     return {"note": plan.note, "shown": facts, "rmse": results.rmse, "parameters": results.parameters}
@@ -158,7 +158,7 @@ def _simulated(name: str, factor: int) -> Scene:
     return Scene(name, factor, maps.noisy, maps.truth)
 
 
-def _contestants(factor: int) -> list[Contestant]:
+def _methods(factor: int) -> list[Method]:
     paper = coded(PAPER_METHOD, "phi1", PATCHES_APART[factor])
     return [NOISY, *map(competitor, COMPETITORS), paper, *own_methods()]
 

@@ -1,5 +1,5 @@
 """The default restoration on development maps, against competitors whom the truth has tuned, over a zoo of noise and
-holes; and whether its variance can be trusted."""
+holes; and whether its variance is calibrated."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sparsedepth.data.time_of_flight import SIMULATED, simulated
 from sparsedepth.experiments import Progress
 from sparsedepth.experiments import _zoo as zoo
 from sparsedepth.experiments._cache import baselines_version, cached, restoration_version
-from sparsedepth.experiments._calibration_tables import draw_trust, trust_table
-from sparsedepth.experiments._methods import NOISY, Contestant, searched, threads
+from sparsedepth.experiments._calibration_tables import calibration_table, draw_calibration
+from sparsedepth.experiments._methods import NOISY, Method, searched, threads
 from sparsedepth.experiments._restoration_jobs import (
     CLEAR,
     DENOISE,
@@ -50,12 +50,12 @@ class Bar:
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
-    """Spoil the maps, let everyone restore them; write tables, bars, and how far the variance can be trusted."""
+    """Spoil the maps, restore them by all methods; write tables, bars, and the calibration of the variance."""
     plan = _quick_plan() if quick else _plan()
     results, jobs = Results(), plan.jobs()
     total = len(jobs) + len(plan.tof)
     for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
-        progress(f"{job.source}, {job.row.name}: {job.contestant.name}", done + 1, total)
+        progress(f"{job.source}, {job.row.name}: {job.method.name}", done + 1, total)
         results.add(job, outcome)
     tof: dict[str, dict[str, float]] = {}
     for done, (scene, factor) in enumerate(plan.tof):
@@ -64,7 +64,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     bars = bars_of(results, plan, tof)
     output.mkdir(parents=True, exist_ok=True)
     _draw_zoo(plan, results, output)
-    draw_trust(results.promises, output)
+    draw_calibration(results.predicted, output)
     _write(output, quick, plan, results, tof, bars)
     return {
         "note": plan.note,
@@ -77,7 +77,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
 
 
 def _plan() -> Plan:
-    """Every row on every development map."""
+    """Plan every row on every development map."""
     return Plan(zoo.development_sources(), zoo.rows(), _tof_maps(), zoo.DEVELOPMENT)
 
 
@@ -97,10 +97,10 @@ def _tof_errors(scene: str, factor: int) -> dict[str, float]:
     """RMSE of everyone on a map with simulated time-of-flight noise."""
     maps = simulated(scene, factor)
 
-    def error(contestant: Contestant) -> float:
-        version = restoration_version() if contestant is DENOISE else baselines_version()
-        seen: list[DepthMap] = [maps.noisy] if contestant is DENOISE else [maps.noisy, maps.truth]
-        outcome = cached(contestant.name, version, seen, lambda: contestant.restore(maps.noisy, maps.truth))
+    def error(method: Method) -> float:
+        version = restoration_version() if method is DENOISE else baselines_version()
+        seen: list[DepthMap] = [maps.noisy] if method is DENOISE else [maps.noisy, maps.truth]
+        outcome = cached(method.name, version, seen, lambda: method.restore(maps.noisy, maps.truth))
         return rmse(outcome.depth, maps.truth)
 
     return {each.name: error(each) for each in (NOISY, *map(searched, TOF_RIVALS), DENOISE)}
@@ -131,7 +131,7 @@ def bars_of(results: Results, plan: Plan, tof: dict[str, dict[str, float]]) -> l
         bars.append(Bar(wanted, f"{mean:.3f} ± {error:.3f}", mean >= least))
     bars += [
         Bar(f"{what}: error² / variance in 0.8 ... 1.25 in every tenth", f"{low:.2f} ... {high:.2f}", good)
-        for what, (low, high, good) in results.promises.ends().items()
+        for what, (low, high, good) in results.predicted.ends().items()
     ]
     for factor in TOF_FACTORS:
         if errors := [by for name, by in tof.items() if name.endswith(f"/{factor}")]:
@@ -171,7 +171,7 @@ def _never_below(results: Results) -> Bar:
 
 
 def _draw_zoo(plan: Plan, results: Results, output: Path) -> None:
-    """The first map of each kind under most rows, and what we make of it."""
+    """Draw the first map of each kind under most rows, and its restoration."""
     for kind in KINDS:
         source = plan.of_kind(kind)[0]
         panels = [Panel("true", source.crop.depth)]
@@ -195,14 +195,14 @@ def _write(
 ) -> None:
     parts = [
         plan.note,
-        _told(plan),
+        _described(plan),
         f"## What was asked for: {sum(bar.met for bar in bars)} of {len(bars)} are met",
         table(["", "measured", "met"], [[b.wanted, b.measured, "yes" if b.met else "**no**"] for b in bars]),
         *(part for kind in KINDS for part in _tables(kind, plan, results)),
         "## Finding noisy pixels: average precision at 5 % impulses",
         _detection(results),
         "## Can the variance be trusted?",
-        trust_table(results.promises),
+        calibration_table(results.predicted),
         "![reliability](restoration-reliability.png)",
         "![sparsification](restoration-sparsification.png)",
         *_tof_parts(tof),
@@ -214,7 +214,7 @@ def _write(
     )
 
 
-def _told(plan: Plan) -> str:
+def _described(plan: Plan) -> str:
     where = "; ".join(f"{kind}: " + ", ".join(map(str, plan.of_kind(kind))) for kind in KINDS)
     size = len(plan.sources[0].crop.depth)
     draws = max(row.draws for row in plan.rows)
@@ -247,7 +247,7 @@ def _tables(kind: str, plan: Plan, results: Results) -> list[str]:
 
 
 def _guided(results: Results, kind: str, holes: Sequence[str]) -> list[str]:
-    """What a picture of the same view is worth, where there is one."""
+    """Tabulate the gain by a picture of the same view, where there is one."""
     if not holes or GUIDED not in results.psnr[kind][holes[0]]:
         return []
     rows = []
@@ -261,7 +261,7 @@ def _guided(results: Results, kind: str, holes: Sequence[str]) -> list[str]:
 
 
 def _means(results: Results, kind: str, names: Sequence[str], rivals: Sequence[str], ours: str) -> str:
-    """A row of damage a line, the best in bold; and ours less the best rival with its error."""
+    """Tabulate each row of damage, the best in bold; and ours less the best rival with its error."""
     rows = []
     for name in names:
         means = {each: float(results.of(kind, name, each).mean()) for each in (*rivals, ours)}

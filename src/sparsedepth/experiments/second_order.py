@@ -15,7 +15,6 @@ from sparsedepth.experiments._second_order_jobs import (
     AGAIN,
     ANEW,
     ANEW_BOTH,
-    ARMS,
     BOTH,
     BY_MEDIAN,
     FILTERED,
@@ -24,6 +23,7 @@ from sparsedepth.experiments._second_order_jobs import (
     PROPOSED,
     ROUNDS,
     SEEDS,
+    VARIANTS,
     WEIGHTS,
     Plan,
     Results,
@@ -46,7 +46,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     plan = _quick_plan() if quick else _plan()
     jobs, results = plan.jobs(), Results()
     for done, job in enumerate(jobs):
-        progress(f"{job.name}, {job.arm}, seed {job.seed + 1}", done, len(jobs))
+        progress(f"{job.name}, {job.variant}, seed {job.seed + 1}", done, len(jobs))
         results.add(job, job.done())
     progress("done", len(jobs), len(jobs))
     output.mkdir(parents=True, exist_ok=True)
@@ -55,8 +55,8 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     verdicts = _verdicts(plan, results)
     parts = [
         plan.note,
-        _told(plan),
-        *_beside_the_paper(plan, results),
+        _described(plan),
+        *_against_the_paper(plan, results),
         *_tables(plan, results),
         "## What was hoped for, and what is so",
         table(["", "", ""], [[what, "yes" if holds else "**no**", how] for what, (holds, how) in verdicts.items()]),
@@ -72,14 +72,16 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
 
 
 def _plan() -> Plan:
-    seeds = {PLAIN: SEEDS, FILTERED: SEEDS} | {name: arm.seeds for name, arm in ARMS.items() if arm.seeds}
+    seeds = {PLAIN: SEEDS, FILTERED: SEEDS} | {
+        name: variant.seeds for name, variant in VARIANTS.items() if variant.seeds
+    }
     return Plan({name: benchmark_pair(name) for name in PAPER}, seeds)
 
 
 def _quick_plan() -> Plan:
-    note = "A quick run: a small part of Motorcycle stands in for the scenes, with the arms of the claims."
-    arms = (PLAIN, AGAIN, BOTH, PROPOSED, FILTERED)
-    return Plan({"Motorcycle": small_scene()}, dict.fromkeys(arms, 1), "phi1", 8, note)
+    note = "A quick run: a small part of Motorcycle stands in for the scenes, with the variants of the claims."
+    variants = (PLAIN, AGAIN, BOTH, PROPOSED, FILTERED)
+    return Plan({"Motorcycle": small_scene()}, dict.fromkeys(variants, 1), "phi1", 8, note)
 
 
 TEXTS = {
@@ -95,9 +97,9 @@ TEXTS = {
 }
 
 
-def _told(plan: Plan) -> str:
-    few = ", ".join(f"`{arm}` {n}" for arm, n in plan.seeds.items() if n < plan.seeds[PLAIN])
-    arms = "; ".join(f"`{arm}` {text}" for arm, text in TEXTS.items() if arm in plan.seeds)
+def _described(plan: Plan) -> str:
+    few = ", ".join(f"`{variant}` {n}" for variant, n in plan.seeds.items() if n < plan.seeds[PLAIN])
+    variants = "; ".join(f"`{variant}` {text}" for variant, text in TEXTS.items() if variant in plan.seeds)
     within, across = second_order.MAX_BEND_COST_WITHIN, second_order.MAX_BEND_COST_ACROSS
     return (
         f"Colour views, photo-consistency, visibility, triples that cost {within:g} at most within a "
@@ -105,20 +107,22 @@ def _told(plan: Plan) -> str:
         f"{second_order.N_SEGMENTATIONS} plane-fitted segmentations, the cost's own semi-global map and smoothing, "
         "fused one after the other; a seed is the chance in plane fits and in what is tried again. Every arm goes on "
         f"from the plain map of its seed for {ROUNDS} rounds with equal effort: five fusions a round (planes in "
-        f"three random kinds of segments, two smoothings), or, of those called anew, a whole run a round. {arms}. "
+        f"three random kinds of segments, two smoothings), or, of those called anew, a whole run a round. {variants}. "
         f"The dictionary is `{plan.dictionary}`, its patches {plan.stride} pixels apart, with sparsity {SPARSITY:g}. "
         "Settings were chosen on Middlebury 2005, on which the dictionary was trained too; the scenes here chose "
         f"nothing. Seeds: {plan.seeds[PLAIN]}" + (f"; {few}." if few else ".")
     )
 
 
-def _beside_the_paper(plan: Plan, results: Results) -> list[str]:
+def _against_the_paper(plan: Plan, results: Results) -> list[str]:
     rows = []
     for name in plan.scenes:
         paper = PAPER.get(name, {})
-        gains = {arm: np.mean(results.gains(name, BOTH, arm)) for arm in (PLAIN, AGAIN)}
+        gains = {variant: np.mean(results.gains(name, BOTH, variant)) for variant in (PLAIN, AGAIN)}
         printed = [f"{paper[key]:.2f}" if key in paper else "" for key in (PLAIN, BOTH, "gain")]
-        ours = [f"{results.mean(name, arm):.2f}" for arm in (PLAIN, BOTH)] + [f"{gain:+.2f}" for gain in gains.values()]
+        ours = [f"{results.mean(name, variant):.2f}" for variant in (PLAIN, BOTH)] + [
+            f"{gain:+.2f}" for gain in gains.values()
+        ]
         rows.append([name, *printed, *ours])
     head = ["", f"paper, {PLAIN}", f"paper, {BOTH}", "mean gain", PLAIN, BOTH, "mean gain", f"over `{AGAIN}`"]
     return ["## Beside the paper: bad pixels, %, all, 1 px", table(head, rows)]
@@ -126,18 +130,25 @@ def _beside_the_paper(plan: Plan, results: Results) -> list[str]:
 
 def _tables(plan: Plan, results: Results) -> list[str]:
     """Format the errors of every variant, and gains over the plain map of the same seed."""
-    arms, tables = list(plan.seeds), []
+    variants, tables = list(plan.seeds), []
     columns = [(name, part) for name in plan.scenes for part in PARTS]
     for pixels in (1.0, 0.5):
-        errors = {arm: [_level(results.bad[name, part, pixels][arm]) for name, part in columns] for arm in arms}
+        errors = {
+            variant: [_level(results.bad[name, part, pixels][variant]) for name, part in columns]
+            for variant in variants
+        }
         tables += [
             f"## Bad pixels at {pixels:g} px, %, mean ± standard deviation over seeds",
             table(
                 ["", "seeds", *(f"{name} {part}" for name, part in columns)],
-                [[arm, str(plan.seeds[arm]), *cells] for arm, cells in errors.items()],
+                [[variant, str(plan.seeds[variant]), *cells] for variant, cells in errors.items()],
             ),
         ]
-    gains = [[arm, *(_spread(results.gains(name, arm)) for name in plan.scenes)] for arm in arms if arm != PLAIN]
+    gains = [
+        [variant, *(_spread(results.gains(name, variant)) for name in plan.scenes)]
+        for variant in variants
+        if variant != PLAIN
+    ]
     return [
         *tables,
         '## Gain over the same seed\'s plain map, points of "all" at 1 px, mean [least, most]',

@@ -76,13 +76,13 @@ class Results:
             scene.setdefault("any", {}).setdefault(name, []).append(100 * wrong)
         self.shown.setdefault((job.scene.name, job.data), maps)
 
-    def mean(self, scene: str, data: str, part: str, arm: str) -> float:
-        return float(np.mean(self.bad[scene][data][part][arm]))
+    def mean(self, scene: str, data: str, part: str, variant: str) -> float:
+        return float(np.mean(self.bad[scene][data][part][variant]))
 
-    def gains(self, scene: str, data: str, part: str, arm: str, over: str = PLAIN) -> list[float]:
+    def gains(self, scene: str, data: str, part: str, variant: str, over: str = PLAIN) -> list[float]:
         """Compute by how many points a variant is better, for each start."""
         of = self.bad[scene][data][part]
-        return [before - after for before, after in zip(of[over], of[arm], strict=True)]
+        return [before - after for before, after in zip(of[over], of[variant], strict=True)]
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     matched = []
     for done, scene in enumerate(scenes, len(jobs)):
         matched.append(_matchers.matched(scene))
-        progress(f"{scene.name}, beside OpenCV", done + 1, total)
+        progress(f"{scene.name}, against OpenCV", done + 1, total)
     test, chosen_on = matched[: len(plan.scenes)], matched[len(plan.scenes) :]
     verdicts = _verdicts(plan, results) | _matchers.verdicts(test)
     output.mkdir(parents=True, exist_ok=True)
@@ -106,10 +106,10 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         plan.note,
         "## What was hoped for, and what is so",
         table(["", "", ""], [[what, "yes" if holds else "**no**", how] for what, (holds, how) in verdicts.items()]),
-        *_matchers.told(test, chosen_on),
+        *_matchers.sections(test, chosen_on),
         "## Graph cuts and the sparse prior",
-        _told(plan),
-        *_beside_the_paper(plan, results),
+        _described(plan),
+        *_against_the_paper(plan, results),
         *(part for data in DATA for part in _tables(data, plan, results)),
         *_pictures(plan),
     ]
@@ -145,7 +145,7 @@ def _quick_plan() -> Plan:
     return Plan([Scene("Motorcycle", small_scene(), "expansion", cycles=2)], 1, "phi1", 8, note=note)
 
 
-def _told(plan: Plan) -> str:
+def _described(plan: Plan) -> str:
     moves = "; ".join(
         f"{s.name}: {s.move}, at most {s.cycles} cycles, {s.rounds} round{'s' * (s.rounds > 1)}" for s in plan.scenes
     )
@@ -162,12 +162,12 @@ def _told(plan: Plan) -> str:
     )
 
 
-def _beside_the_paper(plan: Plan, results: Results) -> list[str]:
+def _against_the_paper(plan: Plan, results: Results) -> list[str]:
     scene = plan.scenes[0].name
     rows = []
-    for arm in (PLAIN, BOTH):
-        ours = [f"{results.mean(scene, data, part, arm):.2f}" for data in DATA for part in ("all", "any")]
-        rows.append([arm, f"{PAPER_ERRORS[arm]:.2f}", *ours])
+    for variant in (PLAIN, BOTH):
+        ours = [f"{results.mean(scene, data, part, variant):.2f}" for data in DATA for part in ("all", "any")]
+        rows.append([variant, f"{PAPER_ERRORS[variant]:.2f}", *ours])
     ours = [f"{np.mean(results.gains(scene, data, part, BOTH)):+.2f}" for data in DATA for part in ("all", "any")]
     rows.append(["gain", f"{PAPER_ERRORS[PLAIN] - PAPER_ERRORS[BOTH]:+.2f}", *ours])
     head = [scene, "paper"]
@@ -179,15 +179,17 @@ def _beside_the_paper(plan: Plan, results: Results) -> list[str]:
 def _tables(data: str, plan: Plan, results: Results) -> list[str]:
     """Format the errors of every variant, the least of each column in bold, and gains over the plain map."""
     names = [scene.name for scene in plan.scenes]
-    arms = [PLAIN, *FEEDBACK, FILTERED]
+    variants = [PLAIN, *FEEDBACK, FILTERED]
     columns = [(name, part) for name in names for part in PARTS]
-    means = np.array([[results.mean(name, data, part, arm) for name, part in columns] for arm in arms])
+    means = np.array([[results.mean(name, data, part, variant) for name, part in columns] for variant in variants])
     cells = [
         [f"**{m:.2f}**" if m == best else f"{m:.2f}" for m, best in zip(row, means.min(axis=0), strict=True)]
         for row in means
     ]
-    errors = table(["", *(f"{n} {p}" for n, p in columns)], [[a, *r] for a, r in zip(arms, cells, strict=True)])
-    gains = [[arm, *(_spread(results.gains(name, data, "all", arm)) for name in names)] for arm in arms[1:]]
+    errors = table(["", *(f"{n} {p}" for n, p in columns)], [[a, *r] for a, r in zip(variants, cells, strict=True)])
+    gains = [
+        [variant, *(_spread(results.gains(name, data, "all", variant)) for name in names)] for variant in variants[1:]
+    ]
     plain = [PLAIN, *(f"{results.mean(n, data, 'all', PLAIN):.2f} ± {_deviation(results, n, data):.2f}" for n in names)]
     return [
         f"## {data} data: bad pixels, %, mean over {plan.starts} start{'s' * (plan.starts > 1)}",
@@ -205,10 +207,10 @@ def _where_chosen(data: str, plan: Plan, results: Results) -> list[str]:
     if not names:
         return []
     rows = []
-    for arm in (PLAIN, *FEEDBACK, FILTERED):
-        seen = [results.mean(name, data, "nonocc", arm) for name in names]
-        means = [np.mean([results.mean(name, data, part, arm) for name in names]) for part in PARTS]
-        rows.append([arm, *(f"{error:.2f}" for error in (*means, *seen))])
+    for variant in (PLAIN, *FEEDBACK, FILTERED):
+        seen = [results.mean(name, data, "nonocc", variant) for name in names]
+        means = [np.mean([results.mean(name, data, part, variant) for name in names]) for part in PARTS]
+        rows.append([variant, *(f"{error:.2f}" for error in (*means, *seen))])
     head = ["", *(f"mean {part}" for part in PARTS), *(f"{name} nonocc" for name in names)]
     return ["Middlebury 2005, on which settings were chosen, from one start:", table(head, rows)]
 
@@ -232,10 +234,10 @@ def _verdicts(plan: Plan, results: Results) -> dict[str, tuple[bool, str]]:
             for name in names
         }
         better = sum(min(both) > 0 for both in gains.values())
-        told = ", ".join(f"{name} {both[0]:+.2f} and {both[1]:+.2f}" for name, both in gains.items())
+        numbers = ", ".join(f"{name} {both[0]:+.2f} and {both[1]:+.2f}" for name, both in gains.items())
         found[f"{data}: `{BOTH}` beats `{PLAIN}` and `{AGAIN}` on three scenes of four"] = (
             better >= 0.75 * len(names),
-            told,
+            numbers,
         )
         gain = gains[names[0]][0]
         found[f"{data}: on {names[0]} by the paper's 0.37"] = (gain >= 0.37, f"{gain:+.2f}")

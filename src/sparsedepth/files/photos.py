@@ -34,13 +34,13 @@ def _photo(path: Path, most_pixels: int) -> Pixels:
     try:
         with Image.open(path, formats=PICTURE_KINDS) as picture:
             if picture.width * picture.height > most_pixels:
-                promised = f"it promises {picture.width} x {picture.height} pixels"
-                raise TooLargeError(f"{promised}; the budget is {most_pixels} pixels (most_pixels)")
+                declared = f"it declares {picture.width} x {picture.height} pixels"
+                raise TooLargeError(f"{declared}; the budget is {most_pixels} pixels (most_pixels)")
             return _pixels(picture)
     except UnidentifiedImageError:
         raise InputError(f"it is no photograph of a known kind; use one of {', '.join(PICTURE_KINDS)}") from None
     except Image.DecompressionBombError:
-        raise TooLargeError("it promises more pixels than a photograph should have; cut it into parts") from None
+        raise TooLargeError("it declares more pixels than a photograph should have; cut it into parts") from None
 
 
 def _pixels(picture: Image.Image) -> Pixels:

@@ -43,16 +43,16 @@ class Budget:
         if len(shape) != 2 or dtype.kind not in "fiu":
             raise InputError(f"it holds {dtype} of shape {shape}; a map has one real number a pixel, in 2-D")
         if min(shape) <= 0:
-            raise InputError(f"it promises {shape[1]} x {shape[0]} pixels; a map has at least one")
+            raise InputError(f"it declares {shape[1]} x {shape[0]} pixels; a map has at least one")
         self.allow_amount(shape[1], shape[0], dtype.itemsize)
 
     def allow_amount(self, width: int, height: int, itemsize: int) -> None:
         """Refuse a picture, or a part of one, beyond the budget."""
-        promised = f"it promises {width} x {height} pixels"
+        declared = f"it declares {width} x {height} pixels"
         if width * height > self.pixels:
-            raise TooLargeError(f"{promised}; the budget is {self.pixels} pixels (most_pixels)")
+            raise TooLargeError(f"{declared}; the budget is {self.pixels} pixels (most_pixels)")
         if width * height * itemsize > self.bytes:
-            raise TooLargeError(f"{promised} of {itemsize} bytes; the budget is {self.bytes} bytes (most_bytes)")
+            raise TooLargeError(f"{declared} of {itemsize} bytes; the budget is {self.bytes} bytes (most_bytes)")
 
 
 def read_pixels(file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any]) -> Pixels:

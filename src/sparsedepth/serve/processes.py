@@ -49,7 +49,7 @@ class WorkerProcess:
         return header["done"]
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
-        """Wait for what a thread does with the process; whoever cancels it kills the process."""
+        """Run work on the process in a thread and wait for it; cancellation kills the process."""
         working = asyncio.ensure_future(asyncio.to_thread(work))
         try:
             return await asyncio.shield(working)

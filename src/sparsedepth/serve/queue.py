@@ -200,7 +200,7 @@ class JobQueue:
             job.failure, job.state, job.stage = failure, "failed", "failed"
         except OSError:
             job.failure, job.state, job.stage = HTTPError(404, "the job was given up"), "failed", "failed"
-        finally:  # and not later: whoever sees that it is done sees when it expires
+        finally:  # and not later: a client that sees the job done also sees when it expires
             job.ended = time.monotonic()
 
     async def _tidy(self) -> None:

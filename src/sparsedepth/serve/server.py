@@ -78,7 +78,7 @@ class Server(uvicorn.Server):
             self._ready()
 
     def work(self) -> None:
-        """Serve until told to stop."""
+        """Serve until stopped."""
         self.run(sockets=[self._bound])
 
 
@@ -111,7 +111,7 @@ class _IdleClosingProtocol(H11Protocol):
 
 
 def run(host: str, port: int, limits: Limits, token: str | None, ready: Callable[[str], Any]) -> None:
-    """Serve until told to stop; ``ready`` is called with the page's address."""
+    """Serve until stopped; ``ready`` is called with the page's address."""
     if not is_loopback(host) and not token:
         raise InputError(f"{host} can be reached from other machines; give a --token that they must know")
     bound = listen(host, port)

@@ -81,8 +81,8 @@ class Polynomial:
         one = labels == 1
         slope = self.slope.copy()
         for mine, other in ((self.first, self.second), (self.second, self.first)):
-            told = one[other]
-            slope += np.bincount(mine[told], self.coupling[told], minlength=len(slope))
+            there = one[other]
+            slope += np.bincount(mine[there], self.coupling[there], minlength=len(slope))
         among = free[self.first] & free[self.second]
         number = np.cumsum(free, dtype=np.int32) - 1
         return Polynomial(slope[free], number[self.first[among]], number[self.second[among]], self.coupling[among])

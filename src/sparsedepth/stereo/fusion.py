@@ -27,7 +27,7 @@ SAME_LINE_PX = 0.5
 COST_STEPS = 16.0
 """Times finer than `cuts` are costs rounded: they are mostly below one."""
 PROPOSAL_COST = 1 / 4096
-"""What it costs to take a pixel of the proposal, other things being equal."""
+"""Cost of taking a pixel of the proposal, which breaks ties."""
 MIN_CHANGE_PX = 0.01
 """Disparities that differ by less, in pixels, are not worth a choice."""
 MIN_ENERGY_GAIN = 1e-6
@@ -102,30 +102,30 @@ def fuse(
     # Where both maps are as good, the current one stays: roof duality would leave a tie open.
     problem.slope[: current.size] += COST_STEPS * PROPOSAL_COST
     labels = roof_duality(problem, cut)
-    told = labels[: current.size].reshape(current.shape)
+    labelled = labels[: current.size].reshape(current.shape)
     best, least = np.zeros(current.shape, bool), before
-    for taken in _completions(energy, current, proposal, told):
+    for taken in _completions(energy, current, proposal, labelled):
         value = energy.value(np.where(taken, proposal, current))
         if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
-    for _ in range(improvements if (told == UNLABELLED).any() else 0):
+    for _ in range(improvements if (labelled == UNLABELLED).any() else 0):
         taken = _improved(problem, labels, best, rng, cut)
         value = energy.value(np.where(taken, proposal, current))
         if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
-    return Fused(np.where(best, proposal, current), least, float((told != UNLABELLED).mean()))
+    return Fused(np.where(best, proposal, current), least, float((labelled != UNLABELLED).mean()))
 
 
 def _completions(
-    energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap, told: NDArray[np.int8]
+    energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap, labelled: NDArray[np.int8]
 ) -> Iterator[NDArray[np.bool_]]:
     """Complete a labelling: open pixels keep the current map, or take the proposal; all at once, or by regions."""
-    taken, unknown = told == 1, told == UNLABELLED
+    taken, unknown = labelled == 1, labelled == UNLABELLED
     yield taken
     if not unknown.any():
         return
     yield taken | unknown
-    yield np.ones(told.shape, bool)
+    yield np.ones(labelled.shape, bool)
     # Regions three pixels apart share no bend; what they hide of each other is left to the whole map's energy.
     regions: Any
     regions, n = label(binary_dilation(unknown))  # type: ignore[misc]

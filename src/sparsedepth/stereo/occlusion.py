@@ -75,10 +75,10 @@ SLOPE_RADIUS_PX = 12
 SLOPE_STEPS_PX = range(-SLOPE_RADIUS_PX, SLOPE_RADIUS_PX + 1, 2)
 """Rows and columns around a pixel that its slope is estimated from."""
 COLOUR_SCALE, LEVEL_SCALE_PX = 20.0, 0.7
-"""Standard deviations of the colours (0..255) and the disparities that belong to one surface; of the latter beside the
-pixel, and a tenth more with every pixel further."""
+"""Standard deviations of the colours (0..255) and the disparities that belong to one surface; of the latter at
+distance zero, and a tenth more with every pixel of distance."""
 SLOPE_PRIOR_PX2, MAX_SLOPE = 250.0, 0.35
-"""So many squared pixels speak for no slope; and the most there is, in pixels of disparity a pixel."""
+"""Ridge penalty of the slope, in squared pixels; largest slope, in pixels of disparity per pixel."""
 
 
 def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, DepthMap]:
@@ -86,10 +86,10 @@ def _surfaces(disparity: DepthMap, bad: Mask, guide: Floats) -> tuple[DepthMap, 
 
     By ridge regression; elsewhere the map itself, and no slope.
     """
-    beside = np.zeros_like(bad)
-    beside[:, 1:] |= bad[:, :-1]
-    beside[:, :-1] |= bad[:, 1:]
-    rows, columns = np.nonzero(beside & ~bad)
+    adjacent = np.zeros_like(bad)
+    adjacent[:, 1:] |= bad[:, :-1]
+    adjacent[:, :-1] |= bad[:, 1:]
+    rows, columns = np.nonzero(adjacent & ~bad)
     level, slope = disparity.astype(np.float64), np.zeros(disparity.shape)
     offsets = np.array(list(product(SLOPE_STEPS_PX, SLOPE_STEPS_PX)))
     neighbours = Neighbours.at(disparity.shape, (rows, columns), offsets)

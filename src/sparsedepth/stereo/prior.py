@@ -26,7 +26,7 @@ class Feedback:
     prior: float = 6.0
     """What a deviation of sqrt(2) standard deviations costs; 0 = no prior."""
     cap: float = 3.0
-    """The prior costs at most so many times that: a belief that is wrong can be overruled."""
+    """Largest cost of the prior, as a multiple of ``prior``: the data can overrule a wrong belief."""
     least_deviation: float = 0.5
     """Of a belief, in pixels: whole-pixel labels are no nearer than that."""
     least_weight: float = 0.1

@@ -89,12 +89,12 @@ def planes(
         return np.zeros(disparity.shape, np.float32)
     fits = _Segmented.of(disparity, trusted, segments)
     best = fits.level()
-    most = fits.votes(best)
+    highest = fits.scores(best)
     for _ in range(N_HYPOTHESES):
         tried = fits.through_three(rng)
-        votes = fits.votes(tried)
-        better = (votes > most) & _moderate(tried)
-        best[better], most[better] = tried[better], votes[better]
+        scores = fits.scores(tried)
+        better = (scores > highest) & _moderate(tried)
+        best[better], highest[better] = tried[better], scores[better]
     for _ in range(2):
         refined = fits.least_squares(best)
         good = _moderate(refined)
@@ -112,7 +112,7 @@ class _Segmented:
 
     segments: Segments
     centre: Floats
-    """(segments, 2): column and row from which a segment's planes are told."""
+    """(segments, 2): column and row that is the origin of a segment's planes."""
     segment: NDArray[np.intp]
     """Of each trusted pixel."""
     start: NDArray[np.intp]
@@ -158,11 +158,11 @@ class _Segmented:
         slopes = -normal[:, :2] / across[:, None]
         return np.column_stack([slopes, a[:, 2] - (slopes * a[:, :2]).sum(axis=1)])
 
-    def votes(self, planes_: Floats) -> Vector:
+    def scores(self, planes_: Floats) -> Vector:
         """Score how well pixels agree with the plane of their segment: 1 each on it, 0 from the tolerance on."""
         away = self._residual(planes_) / PLANE_TOLERANCE_PX
-        votes = np.bincount(self.segment, np.maximum(1 - away**2, 0), minlength=len(planes_))
-        return votes.astype(np.float64)
+        scores = np.bincount(self.segment, np.maximum(1 - away**2, 0), minlength=len(planes_))
+        return scores.astype(np.float64)
 
     def least_squares(self, planes_: Floats) -> Floats:
         """Fit the plane of least squares through the pixels near to one; NaN where these are collinear."""
