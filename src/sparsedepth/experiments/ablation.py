@@ -114,7 +114,6 @@ def variants() -> list[Variant]:
         without("third scoring", twenty, "outliers", third_pass_fraction=np.inf),
         without("fewer iterations of flat patches", five, "coding", flat_rounds_less=0),
         without("weight of a patch's pixels", five, "coding", window=np.inf),
-        without("stuck: gap to the neighbours", "3% stuck", "stuck", min_gap=0.0, min_gap_steps=0.0),
         without("clusters: larger steps", "5% in blots", "clusters", step_multiples=()),
         without("clusters: largest offset", "5% in blots", "clusters", max_offset_ratio=np.inf),
         without("clusters: variance of missed ones", "5% in blots", "clusters", max_missed_fraction=0.0),

@@ -10,11 +10,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, label, minimum_filter
+from scipy.ndimage import binary_dilation, label
 
 from sparsedepth.components import connected_components
 from sparsedepth.neighbourhood import gather, square_offsets
-from sparsedepth.restore.scores import median_step, quantization_step
+from sparsedepth.restore.scores import median_step
 from sparsedepth.restore.settings import ClusterSettings, Settings, StuckSettings
 from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -74,21 +74,13 @@ class StuckPixels:
         if not sample.valid.any():
             return None
         ends = dict.fromkeys((float(np.nanmin(depth)), float(np.nanmax(depth))))
-        found = cls(tuple(end for end in ends if _is_scattered(depth == end, sample.valid, chosen)))
-        if not found.values:
-            return None
-        step = quantization_step(np.where(found._where(depth), np.nan, depth), settings.scores)
-        gap = max(chosen.min_gap, chosen.min_gap_steps * step)
-        values = tuple(end for end in found.values if _median_gap(depth, end) > gap)
+        values = tuple(end for end in ends if _is_scattered(depth == end, sample.valid, chosen))
         return cls(values) if values else None
 
     def remove(self, tile: Tile) -> Removal:
         """Make the stuck pixels of a tile missing."""
-        stuck = self._where(tile.depth)
+        stuck = np.isin(tile.depth, np.array(self.values, tile.depth.dtype))
         return Removal(tile.masked(stuck), stuck)
-
-    def _where(self, depth: DepthMap) -> NDArray[np.bool_]:
-        return np.isin(depth, np.array(self.values, depth.dtype))
 
 
 def _is_scattered(stuck: NDArray[np.bool_], valid: NDArray[np.bool_], settings: StuckSettings) -> bool:
@@ -100,15 +92,6 @@ def _is_scattered(stuck: NDArray[np.bool_], valid: NDArray[np.bool_], settings: 
 
     enough = min(stuck.sum(), adjacent(valid)) >= settings.min_count
     return enough and adjacent(stuck) <= settings.max_adjacent_fraction * adjacent(valid)
-
-
-def _median_gap(depth: DepthMap, value: float) -> float:
-    """Return the median distance of pixels of a value to the nearest, in depth, of their neighbours."""
-    stuck = depth == value
-    distance = np.where(stuck | np.isnan(depth), np.inf, np.abs(depth - value))
-    nearest = minimum_filter(distance, 3, mode="constant", cval=np.inf)[stuck]
-    nearest = nearest[np.isfinite(nearest)]
-    return float(np.median(nearest)) if len(nearest) else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,8 +125,6 @@ class StuckSettings:
     min_count: int = 10  #: Pixels with the same extreme value.
     #: Stuck ones among the neighbours of stuck pixels: by chance their fraction, on a clipped surface nearly all.
     max_adjacent_fraction: float = 0.25
-    min_gap: float = 0.25  #: sd between most stuck pixels and the nearest, in depth, of their neighbours.
-    min_gap_steps: float = 3  #: The same gap, in quantisation steps.
 
 
 @dataclass(frozen=True)
