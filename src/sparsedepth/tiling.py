@@ -26,7 +26,7 @@ InvalidCodes = float | Sequence[float] | None
 
 @dataclass(frozen=True)
 class TilingSettings:
-    """How large maps are cut into tiles; a matter of memory, chosen for 2 GB."""
+    """How large maps are cut into tiles; a matter of memory, set by hand."""
 
     max_untiled_pixels: int = 2**21  #: A map with more pixels is restored in tiles.
     statistics_pixels: int = 2**21  #: Pixels for the median and the standard deviation of a map; more are thinned out.

@@ -48,7 +48,7 @@ class PatchCoder:
     core: float = 0.0
     """Least weight, relative to the largest, at which a pixel of `only` lies in the core of a patch."""
     flat_contrast: float = 1.5
-    """RMS contrast, in noise floors, below which a patch is flat. Chosen on 32 validation crops: < 0.1 dB."""
+    """RMS contrast, in noise floors, below which a patch is flat. On 32 crops -0.06 dB in the mean, -1.8 at worst."""
     contrast_clip: float = 3.0
     """Largest contribution of a pixel to that contrast, in noise floors. Chosen with `flat_contrast`."""
     min_code: float = 0.05

@@ -23,7 +23,7 @@ from sparsedepth.vocabulary import DepthMap, Floats, Vector
 LOW_QUANTILE, HIGH_QUANTILE = 0.25, 0.75
 """Quantiles of the differences in a block."""
 GAUSSIAN_QUANTILE = 0.262
-"""The low quantile in the flattest fifth of the blocks, for Gaussian noise of standard deviation one. Computed."""
+"""The low quantile in the flattest fifth of the blocks, for Gaussian noise of standard deviation one."""
 RATIO_GRID = np.geomspace(1 / 8, 8, 49)
 """Ratios of the root of the standard deviation at both ends of the depths that are tried."""
 
