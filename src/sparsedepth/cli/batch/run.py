@@ -48,7 +48,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.resume and self.skip_existing:
-            raise InputError("--resume and --skip-existing exclude each other; --resume checks more, so use it alone")
+            raise InputError("--resume and --skip-existing exclude each other; --resume checks more, and is enough")
         if self.resume and not is_folder(self.output):
             raise InputError(f"--resume needs a folder of results and {self.output} is none")
 
