@@ -11,9 +11,10 @@ from scipy import ndimage
 from sparsedepth.sensors.cells import cell_side, first_of_cells, mean_of_cells, spread_cells
 from sparsedepth.sensors.filters import filled, slopes, tilted_bilateral, total_variation
 from sparsedepth.sensors.outliers import find_outliers
+from sparsedepth.sensors.laws import Correlation
 from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
-from sparsedepth.sensors.variance import variance_ratio
+from sparsedepth.sensors.variance import squared_residual, variance_ratio
 from sparsedepth.sensors.windows import visible_fraction
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
@@ -30,7 +31,7 @@ class Scale:
     @classmethod
     def of(cls, depth: DepthMap, sensor: Sensor, fraction: float) -> Scale:
         """Build the scale for the depths of a map; ``fraction`` of the standard deviation is one unit."""
-        known = depth[np.isfinite(depth)]
+        known = depth[np.isfinite(depth)] if np.isfinite(depth).any() else np.ones(1)
         knots = np.geomspace(known.min() * 0.98, known.max() * 1.02, 1024)
         std = sensor.std(knots)
         if not (std > 0).all():
@@ -81,81 +82,139 @@ def smooth(
     >>> bool(np.std(value) < 1.5), bool(np.sqrt(np.median(variance)) < 3)
     (True, True)
     """
+    smoothed = Smoother.fit(depth, sensor, settings, outlier_mask).of_sample
+    return smoothed.value, smoothed.variance
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """A smoothed frame, (height, width)."""
+
+    value: Floats
+    """NaN where the frame is."""
+    variance: Floats
+    """Infinite where the frame is NaN."""
+    outlier: Mask
+
+
+@dataclass(frozen=True)
+class Usual:
+    """Medians over a sample of a frame; NaN = not measured yet."""
+
+    residual: float = float("nan")
+    """Of squared residuals."""
+    ratio: float = float("nan")
+    """Of the variance after smoothing over that before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """Smooths all parts of a frame alike, by what was measured on a sample of it."""
+
+    sensor: Sensor
+    settings: SensorSettings
+    scale: Scale
+    fraction: float
+    """Fraction of the standard deviation that is one unit of the scale."""
+    cell: int
+    """Side of the cells of a lattice; 1 = a dense frame."""
+    usual: Usual
+    of_sample: Smoothed
+
+    @classmethod
+    def fit(
+        cls, sample: DepthMap, sensor: Sensor, settings: SensorSettings = DEFAULT, outlier_mask: Mask | None = None
+    ) -> Smoother:
+        """Smooth a sample, and keep what is usual in it; parameters are those of `smooth`."""
+        values = _checked(sample)
+        cell = cell_side(np.isfinite(values), settings)
+        fraction = max(visible_fraction(sensor.correlation.scaled(1 / cell), settings), settings.min_visible)
+        scale = Scale.of(values, sensor, fraction)
+        fitted = cls(sensor, settings, scale, fraction, cell, Usual(), _nothing(values))
+        smoothed, usual = fitted._smooth(values, outlier_mask)
+        return replace(fitted, usual=usual, of_sample=smoothed)
+
+    def __call__(self, depth: DepthMap) -> Smoothed:
+        """Smooth another part of the frame."""
+        return self._smooth(_checked(depth), None)[0]
+
+    def _smooth(self, values: Floats, outlier_mask: Mask | None) -> tuple[Smoothed, Usual]:
+        valid = np.isfinite(values)
+        if not valid.any():
+            return _nothing(values), self.usual
+        hidden = None if outlier_mask is None else np.asarray(outlier_mask, bool) & valid
+        if self.cell > self.settings.largest_cell_px:
+            never = np.zeros(values.shape, bool)
+            return self._in_depths(values, np.ones(values.shape), valid, never), self.usual
+        if self.cell > 1:
+            return self._smooth_cells(values, valid, hidden)
+        counted = self.scale.count(values)
+        outlier = find_outliers(counted, self.settings) if hidden is None else hidden
+        smoothed, ratio, usual = self._smooth_counts(counted, outlier, self.sensor.correlation)
+        return self._in_depths(self.scale.depth(smoothed), ratio, valid, outlier), usual
+
+    def _smooth_counts(
+        self, counted: Floats, outlier: Mask, correlation: Correlation
+    ) -> tuple[Floats, Floats, Usual]:
+        """Smooth values in standard deviations; return them with the ratio of the variance after to that before."""
+        settings, used = self.settings, np.isfinite(counted) & ~outlier
+        if not used.any():
+            used, outlier = np.isfinite(counted), np.zeros_like(outlier)
+        complete = filled(counted, used, settings.outlier_sigmas)
+        pilot = total_variation(complete, settings.tv_weight, settings.tv_iterations)
+        smoothed, samples = tilted_bilateral(counted, pilot, used, settings)
+        around = squared_residual(counted - smoothed, used, settings)
+        usual = self.usual if self.usual.residual > 0 else Usual(max(float(np.median(around[used])), 1e-6))
+        excess = around / usual.residual
+        ratio = variance_ratio(counted - smoothed, excess, samples, used, correlation, settings)
+        ratio = self.sensor.inflation * ratio
+        usual = usual if usual.ratio > 0 else replace(usual, ratio=float(np.median(ratio[used])))
+        step = _step_around(pilot) * self.fraction**2
+        return smoothed, np.where(outlier, settings.outlier_ratio * np.maximum(ratio, usual.ratio) + step, ratio), usual
+
+    def _in_depths(self, value: Floats, ratio: Floats, valid: Mask, outlier: Mask) -> Smoothed:
+        """Return values and variances in the unit of the map; no variance falls below that of rounding."""
+        at = np.where(valid, value, 1.0)
+        variance = np.maximum(ratio * self.sensor.std(at) ** 2, self.sensor.step(at) ** 2 / 12)
+        return Smoothed(np.where(valid, value, np.nan), np.where(valid, variance, np.inf), outlier & valid)
+
+    def _smooth_cells(self, values: Floats, valid: Mask, outlier_mask: Mask | None) -> tuple[Smoothed, Usual]:
+        """Smooth a lattice of valid pixels in cells: average those of a cell that agree, and smooth the averages.
+
+        Pixels are moved to the centre of their cell along the slope of the surface, and back. A pixel that disagrees
+        with the first one of its cell or with the result, across a step of the scene, keeps its value.
+        """
+        settings, cell, shape = self.settings, self.cell, values.shape
+        hidden = np.zeros_like(valid) if outlier_mask is None else outlier_mask
+        counted = np.where(hidden, np.float32(np.nan), self.scale.count(values))
+        rise = _rise_within_cells(counted, cell, settings)
+        level = counted - rise
+        agrees = np.abs(level - spread_cells(first_of_cells(level, cell), cell, shape)) <= settings.outlier_sigmas
+        means = mean_of_cells(np.where(agrees, level, np.nan), cell).astype(np.float32)
+        correlation = self.sensor.correlation.scaled(1 / cell)
+        lonely = find_outliers(means, settings)
+        smoothed, ratio, usual = self._smooth_counts(means, lonely, correlation)
+        smoothed, ratio, lonely = (spread_cells(part, cell, shape) for part in (smoothed, ratio, lonely))
+        agrees &= (np.abs(level - smoothed) <= settings.outlier_sigmas) | lonely
+        value = np.where(agrees | hidden, self.scale.depth(smoothed + rise), values)
+        ratio = np.where(hidden, settings.outlier_ratio * ratio, np.where(agrees, ratio, 1.0))
+        return self._in_depths(value, ratio, valid, hidden | (lonely & agrees)), usual
+
+
+def _checked(depth: DepthMap) -> Floats:
+    """Return a frame as float64, NaN where it is not finite; refuse depths that are not positive."""
     values = np.asarray(depth, float)
     if values.ndim != 2:
         raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
-    valid = np.isfinite(values)
-    values = np.where(valid, values, np.nan)
-    if not valid.any():
-        return np.full(values.shape, np.nan), np.full(values.shape, np.inf)
-    if values[valid].min() <= 0:
-        raise InputError(f"the frame holds depths down to {values[valid].min():g}; give positive ones, NaN = missing")
-    cell = cell_side(valid, settings)
-    mask = None if outlier_mask is None else np.asarray(outlier_mask, bool)
-    if cell > settings.largest_cell_px:
-        return _in_depths(values, np.ones(values.shape), valid, sensor)
-    if cell > 1:
-        return _smoothed_cells(values, valid, sensor, mask, cell, settings)
-    return _smoothed(values, valid, sensor, mask, settings)
+    values = np.where(np.isfinite(values), values, np.nan)
+    nearest = float(np.nanmin(values, initial=np.inf))
+    if nearest <= 0:
+        raise InputError(f"the frame holds depths down to {nearest:g}; give positive ones, NaN = missing")
+    return values
 
 
-def _smoothed(
-    values: Floats, valid: Mask, sensor: Sensor, outlier_mask: Mask | None, settings: SensorSettings
-) -> tuple[Floats, Floats]:
-    """Smooth a dense frame."""
-    fraction = max(visible_fraction(sensor.correlation, settings), settings.min_visible)
-    scale = Scale.of(values, sensor, fraction)
-    counted = scale.count(values)
-    outlier = find_outliers(counted, settings) if outlier_mask is None else outlier_mask & valid
-    smoothed, ratio = _smoothed_counts(counted, outlier, sensor, fraction, settings)
-    return _in_depths(scale.depth(smoothed), ratio, valid, sensor)
-
-
-def _smoothed_counts(
-    counted: Floats, outlier: Mask, sensor: Sensor, fraction: float, settings: SensorSettings
-) -> tuple[Floats, Floats]:
-    """Smooth values in standard deviations; return them with the ratio of the variance after to that before."""
-    used = np.isfinite(counted) & ~outlier
-    if not used.any():
-        used, outlier = np.isfinite(counted), np.zeros_like(outlier)
-    pilot = total_variation(filled(counted, used, settings.outlier_sigmas), settings.tv_weight, settings.tv_iterations)
-    smoothed, samples = tilted_bilateral(counted, pilot, used, settings)
-    ratio = sensor.inflation * variance_ratio(counted, smoothed, samples, used, sensor.correlation, settings)
-    replaced = settings.outlier_ratio * np.maximum(ratio, np.median(ratio[used])) + _step_around(pilot) * fraction**2
-    return smoothed, np.where(outlier, replaced, ratio)
-
-
-def _in_depths(value: Floats, ratio: Floats, valid: Mask, sensor: Sensor) -> tuple[Floats, Floats]:
-    """Return values and variances in the unit of the map; no variance falls below that of rounding."""
-    at = np.where(valid, value, 1.0)
-    variance = np.maximum(ratio * sensor.std(at) ** 2, sensor.step(at) ** 2 / 12)
-    return np.where(valid, value, np.nan), np.where(valid, variance, np.inf)
-
-
-def _smoothed_cells(
-    values: Floats, valid: Mask, sensor: Sensor, outlier_mask: Mask | None, cell: int, settings: SensorSettings
-) -> tuple[Floats, Floats]:
-    """Smooth a lattice of valid pixels in cells: average those of a cell that agree, and smooth the averages.
-
-    Pixels are moved to the centre of their cell along the slope of the surface, and back. A pixel that disagrees with
-    the first one of its cell or with the result, across a step of the scene, keeps its value.
-    """
-    shrunk = replace(sensor, correlation=sensor.correlation.scaled(1 / cell))
-    fraction = max(visible_fraction(shrunk.correlation, settings), settings.min_visible)
-    scale = Scale.of(values, sensor, fraction)
-    hidden = np.zeros_like(valid) if outlier_mask is None else outlier_mask & valid
-    counted = np.where(hidden, np.float32(np.nan), scale.count(values))
-    rise = _rise_within_cells(counted, cell, settings)
-    level = counted - rise
-    agrees = np.abs(level - spread_cells(first_of_cells(level, cell), cell, values.shape)) <= settings.outlier_sigmas
-    means = mean_of_cells(np.where(agrees, level, np.nan), cell).astype(np.float32)
-    outlier = find_outliers(means, settings)
-    smoothed, ratio = _smoothed_counts(means, outlier, shrunk, fraction, settings)
-    smoothed, ratio, outlier = (spread_cells(part, cell, values.shape) for part in (smoothed, ratio, outlier))
-    agrees &= (np.abs(level - smoothed) <= settings.outlier_sigmas) | outlier
-    value = np.where(agrees | hidden, scale.depth(smoothed + rise), values)
-    ratio = np.where(hidden, settings.outlier_ratio * ratio, np.where(agrees, ratio, 1.0))
-    return _in_depths(value, ratio, valid, sensor)
+def _nothing(values: Floats) -> Smoothed:
+    return Smoothed(np.full(values.shape, np.nan), np.full(values.shape, np.inf), np.zeros(values.shape, bool))
 
 
 def _rise_within_cells(counted: Floats, cell: int, settings: SensorSettings) -> Floats:

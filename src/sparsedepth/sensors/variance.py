@@ -14,8 +14,8 @@ Mask = NDArray[np.bool_]
 
 
 def variance_ratio(
-    counted: Floats,
-    smoothed: Floats,
+    residual: Floats,
+    excess: Floats,
     samples: Floats,
     used: Mask,
     correlation: Correlation,
@@ -29,8 +29,10 @@ def variance_ratio(
 
     Parameters
     ----------
-    counted, smoothed
-        (height, width), before and after, in standard deviations that windows show.
+    residual
+        (height, width), what smoothing removed, in standard deviations that windows show.
+    excess
+        (height, width), squared residuals around each pixel, over the median of the frame.
     samples
         (height, width), number of samples averaged.
     used
@@ -47,15 +49,27 @@ def variance_ratio(
     kept = mean_correlation(samples, correlation, settings)
     correlated = np.maximum(kept, _unseen(correlation, settings))
     ratio = settings.bias + correlation.white / samples + (1 - correlation.white) * correlated
-    around = _squared_residual(counted - smoothed, used, settings)
-    usual = max(float(np.median(around[used])), 1e-6)
-    excess = np.clip(around / usual, settings.least_excess, settings.largest_excess) ** settings.excess_power
-    doubtful = np.where(used, np.maximum((counted - smoothed) ** 2 - settings.misfit_from**2, 0), 0)
-    return np.minimum(ratio * excess, settings.largest_ratio) + settings.misfit * doubtful
+    rough = np.clip(excess, settings.least_excess, settings.largest_excess) ** settings.excess_power
+    misfit = np.where(used, np.maximum(residual**2 - settings.misfit_from**2, 0), 0)
+    return np.minimum(ratio * rough, settings.largest_ratio) + settings.misfit * misfit
 
 
-def _squared_residual(residual: Floats, used: Mask, settings: SensorSettings) -> Floats:
-    """Average squared residuals around each pixel, without the part that adjacent pixels do not share."""
+def squared_residual(residual: Floats, used: Mask, settings: SensorSettings = DEFAULT) -> Floats:
+    """Average squared residuals around each pixel, without the part that adjacent pixels do not share.
+
+    Parameters
+    ----------
+    residual
+        (height, width), what smoothing removed, in standard deviations that windows show.
+    used
+        (height, width), true where a value was averaged.
+    settings
+        Widths of the windows.
+
+    Returns
+    -------
+    (height, width).
+    """
     share = used.astype(np.float32)
     clipped = np.where(used, np.clip(residual, -3, 3), 0).astype(np.float32)
     if settings.detail_px > 0:
