@@ -168,6 +168,10 @@ class TiledMap:
         depth = ((values - self.centre) / self.scale).astype(np.float32)
         return Tile(_padded(depth, self.patch_shape, np.nan), variance, window)
 
+    def in_unit_of_map(self, tile: Tile) -> Floats:
+        """Return the depths of a tile in the unit of the map, as float64."""
+        return tile.depth.astype(np.float64) * self.scale + self.centre
+
     def _spread_evenly(self, side: int) -> list[int]:
         """Return where sample windows begin along a side; one where there is no room for more."""
         room, count = side - self.settings.sample_px, self.settings.sample_grid
@@ -228,10 +232,15 @@ def as_float_map(depth: Any, invalid: InvalidCodes = None) -> Floats:
 
 
 def classify_origin(
-    valid: NDArray[np.bool_], corrected: NDArray[np.bool_], refused: NDArray[np.bool_]
+    valid: NDArray[np.bool_],
+    corrected: NDArray[np.bool_],
+    refused: NDArray[np.bool_],
+    moved: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.integer[Any]]:
-    """Return the `Origin` of each pixel."""
-    return np.select([refused, ~valid, corrected], [Origin.REFUSED, Origin.FILLED, Origin.CORRECTED], Origin.MEASURED)
+    """Return the `Origin` of each pixel; those that moved and were no outliers were smoothed."""
+    smoothed = np.zeros_like(valid) if moved is None else moved
+    names = (Origin.REFUSED, Origin.FILLED, Origin.CORRECTED, Origin.SMOOTHED)
+    return np.select([refused, ~valid, corrected, smoothed], names, Origin.MEASURED)
 
 
 def _decode(depth: Any, variance: NDArray[Any] | None, invalid: InvalidCodes) -> tuple[Floats, Floats | None]:

@@ -161,6 +161,8 @@ class Origin(IntEnum):
     FILLED = 2
     REFUSED = 3
     """Unknown, and too far from anything known: it stays NaN."""
+    SMOOTHED = 4
+    """Measured, and moved within the noise of its sensor."""
 
 
 @dataclass(frozen=True, eq=False)

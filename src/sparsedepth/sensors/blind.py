@@ -94,10 +94,11 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
     values = np.asarray(depth, float)
     if values.ndim != 2:
         raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
-    values = np.where(np.isfinite(values), values, np.nan)
-    known = values[np.isfinite(values)]
-    if known.size == 0 or known.min() <= 0:
+    positive = np.isfinite(values) & (values > 0)
+    known = values[positive]
+    if known.size < (1 - settings.most_nonpositive) * np.isfinite(values).sum() or known.size == 0:
         return None
+    values = np.where(positive, values, np.nan)
     settings = _for_cells(settings, cell_side(np.isfinite(values), settings))
     fits = fit_windows(1 / values, settings)
     step = step_law(values, settings)
@@ -155,8 +156,8 @@ def _concentration(relative: Floats, settings: SensorSettings) -> float:
 def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | None:
     """Estimate the quantisation step against depth; None = nearly no two values differ.
 
-    The smallest differences of successive valid pixels are one step; impulses make large differences and leave them.
-    A continuous map has ever smaller differences, and hence a step far below its noise.
+    The smallest differences of successive valid pixels are one step. Values that are far rarer than those around them
+    are impulses, and left out. A continuous map has ever smaller differences, and hence a step far below its noise.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | 
     -------
     The step at the median depths of bins.
     """
-    values = depth[np.isfinite(depth)].astype(float)
+    values = _frequent(depth[np.isfinite(depth)].astype(float), settings)
     gaps, at = np.abs(np.diff(values)), np.maximum(values[1:], values[:-1])
     at, gaps = at[gaps > 0], gaps[gaps > 0]
     order = np.argsort(at, kind="stable")
@@ -181,6 +182,19 @@ def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | 
     steps = [float(np.quantile(gaps[part], settings.step_quantile)) for part in parts]
     rising = np.concatenate([[True], np.diff(depths) > 0])
     return TableLaw(tuple(np.array(depths)[rising]), tuple(np.array(steps)[rising]))
+
+
+def _frequent(values: Floats, settings: SensorSettings) -> Floats:
+    """Keep the values that are about as frequent as those near them."""
+    unique, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if len(unique) < 2:
+        return values
+    pixels, squares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (counts, counts.astype(float) ** 2))
+    middle, reach = (pixels[1:] + pixels[:-1]) / 2, settings.frequent_part * len(values)
+    first = np.maximum(np.searchsorted(pixels, middle - reach, side="right") - 1, 0)
+    last = np.minimum(np.searchsorted(pixels, middle + reach), len(unique))
+    usual = (squares[last] - squares[first]) / (pixels[last] - pixels[first])
+    return values[(counts >= settings.frequent_ratio * usual)[number]]
 
 
 def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:

@@ -58,6 +58,10 @@ class SensorSettings:
     """Weight of the law of all depths, sigma ~ z^2, in windows."""
     step_quantile: float = 0.02
     """Quantile of the differences of successive valid pixels, zero excluded, that is one step."""
+    frequent_part: float = 0.01
+    """Fraction of the pixels, with depths next to a value on either side, that tell how frequent it should be."""
+    frequent_ratio: float = 0.1
+    """Least count of a value, over that of the value of a usual pixel near it; rarer ones are impulses."""
     step_bins: int = 12
     step_pixels: int = 50
     """Fewest differences that show the step of a bin."""
@@ -90,6 +94,8 @@ class SensorSettings:
     """Most evaluations of the fit from one frame."""
     min_visible: float = 0.7
     """Least fraction of the standard deviation that a window is believed to show."""
+    most_nonpositive: float = 0.05
+    """Largest fraction of depths that are not positive; they are outliers, and more of them are no depths (by hand)."""
     outlier_sigmas: float = 4.0
     """Pixels within this of each other support each other; the law of no measured sensor reaches it (0.4 %)."""
     outlier_support: float = 0.11

@@ -10,8 +10,8 @@ from scipy import ndimage
 
 from sparsedepth.sensors.cells import cell_side, first_of_cells, mean_of_cells, spread_cells
 from sparsedepth.sensors.filters import filled, slopes, tilted_bilateral, total_variation
-from sparsedepth.sensors.outliers import find_outliers
 from sparsedepth.sensors.laws import Correlation
+from sparsedepth.sensors.outliers import find_outliers
 from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.variance import squared_residual, variance_ratio
@@ -31,7 +31,7 @@ class Scale:
     @classmethod
     def of(cls, depth: DepthMap, sensor: Sensor, fraction: float) -> Scale:
         """Build the scale for the depths of a map; ``fraction`` of the standard deviation is one unit."""
-        known = depth[np.isfinite(depth)] if np.isfinite(depth).any() else np.ones(1)
+        known = depth[depth > 0] if (depth > 0).any() else np.ones(1)
         knots = np.geomspace(known.min() * 0.98, known.max() * 1.02, 1024)
         std = sensor.std(knots)
         if not (std > 0).all():
@@ -126,7 +126,7 @@ class Smoother:
         cls, sample: DepthMap, sensor: Sensor, settings: SensorSettings = DEFAULT, outlier_mask: Mask | None = None
     ) -> Smoother:
         """Smooth a sample, and keep what is usual in it; parameters are those of `smooth`."""
-        values = _checked(sample)
+        values = _checked(sample, settings)
         cell = cell_side(np.isfinite(values), settings)
         fraction = max(visible_fraction(sensor.correlation.scaled(1 / cell), settings), settings.min_visible)
         scale = Scale.of(values, sensor, fraction)
@@ -136,26 +136,24 @@ class Smoother:
 
     def __call__(self, depth: DepthMap) -> Smoothed:
         """Smooth another part of the frame."""
-        return self._smooth(_checked(depth), None)[0]
+        return self._smooth(_checked(depth, self.settings), None)[0]
 
     def _smooth(self, values: Floats, outlier_mask: Mask | None) -> tuple[Smoothed, Usual]:
         valid = np.isfinite(values)
         if not valid.any():
             return _nothing(values), self.usual
         hidden = None if outlier_mask is None else np.asarray(outlier_mask, bool) & valid
+        never = np.zeros(values.shape, bool)
         if self.cell > self.settings.largest_cell_px:
-            never = np.zeros(values.shape, bool)
             return self._in_depths(values, np.ones(values.shape), valid, never), self.usual
         if self.cell > 1:
-            return self._smooth_cells(values, valid, hidden)
+            return self._smooth_cells(values, valid, (never if hidden is None else hidden) | (values <= 0))
         counted = self.scale.count(values)
-        outlier = find_outliers(counted, self.settings) if hidden is None else hidden
+        outlier = (find_outliers(counted, self.settings) if hidden is None else hidden) | (values <= 0)
         smoothed, ratio, usual = self._smooth_counts(counted, outlier, self.sensor.correlation)
         return self._in_depths(self.scale.depth(smoothed), ratio, valid, outlier), usual
 
-    def _smooth_counts(
-        self, counted: Floats, outlier: Mask, correlation: Correlation
-    ) -> tuple[Floats, Floats, Usual]:
+    def _smooth_counts(self, counted: Floats, outlier: Mask, correlation: Correlation) -> tuple[Floats, Floats, Usual]:
         """Smooth values in standard deviations; return them with the ratio of the variance after to that before."""
         settings, used = self.settings, np.isfinite(counted) & ~outlier
         if not used.any():
@@ -178,14 +176,13 @@ class Smoother:
         variance = np.maximum(ratio * self.sensor.std(at) ** 2, self.sensor.step(at) ** 2 / 12)
         return Smoothed(np.where(valid, value, np.nan), np.where(valid, variance, np.inf), outlier & valid)
 
-    def _smooth_cells(self, values: Floats, valid: Mask, outlier_mask: Mask | None) -> tuple[Smoothed, Usual]:
+    def _smooth_cells(self, values: Floats, valid: Mask, hidden: Mask) -> tuple[Smoothed, Usual]:
         """Smooth a lattice of valid pixels in cells: average those of a cell that agree, and smooth the averages.
 
         Pixels are moved to the centre of their cell along the slope of the surface, and back. A pixel that disagrees
         with the first one of its cell or with the result, across a step of the scene, keeps its value.
         """
         settings, cell, shape = self.settings, self.cell, values.shape
-        hidden = np.zeros_like(valid) if outlier_mask is None else outlier_mask
         counted = np.where(hidden, np.float32(np.nan), self.scale.count(values))
         rise = _rise_within_cells(counted, cell, settings)
         level = counted - rise
@@ -201,15 +198,15 @@ class Smoother:
         return self._in_depths(value, ratio, valid, hidden | (lonely & agrees)), usual
 
 
-def _checked(depth: DepthMap) -> Floats:
-    """Return a frame as float64, NaN where it is not finite; refuse depths that are not positive."""
+def _checked(depth: DepthMap, settings: SensorSettings) -> Floats:
+    """Return a frame as float64, NaN where it is not finite; refuse one with many depths that are not positive."""
     values = np.asarray(depth, float)
     if values.ndim != 2:
         raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
     values = np.where(np.isfinite(values), values, np.nan)
-    nearest = float(np.nanmin(values, initial=np.inf))
-    if nearest <= 0:
-        raise InputError(f"the frame holds depths down to {nearest:g}; give positive ones, NaN = missing")
+    known = np.isfinite(values)
+    if (values[known] <= 0).sum() > settings.most_nonpositive * known.sum():
+        raise InputError(f"the frame holds depths down to {values[known].min():g}; give positive ones, NaN = missing")
     return values
 
 
