@@ -85,13 +85,13 @@ print(
 # %%
 # Wide holes are refused, and filling them outward is a guess
 # -----------------------------------------------------------
-# A hole that holds a whole patch stays unknown. ``outward=True`` goes on from its rim with growing variance; what lies
+# A hole that holds a whole patch stays unknown. ``holes="all"`` goes on from its rim with growing variance; what lies
 # within (here the rest of a box) nobody can know.
 
 box = np.where((abs(x - 40) < 22) & (abs(y - 40) < 12), 2.2, wall)
 holed = box.copy()
 holed[26:54, 30:70] = np.nan
-refused, guessed = inpaint(holed), inpaint(holed, outward=True)
+refused, guessed = inpaint(holed), inpaint(holed, holes="all")
 hole = np.isnan(holed)
 print(f"refused: {np.isnan(refused.depth)[hole].mean():.0%} of the hole")
 error = np.sqrt(np.mean((guessed.depth - box)[hole] ** 2))

@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose
 
 from sparsedepth import denoise
 from sparsedepth.data.synthetic import range_deviation, with_range_noise
-from sparsedepth.restore.dense import NoiseLevel, Smoother, estimate_sigma, has_dense_noise
+from sparsedepth.restore.dense import NoiseLevel, Smoother, has_dense_noise
 from sparsedepth.restore.pipeline import patch_coder
 from sparsedepth.restore.settings import DenseSettings, Settings, VarianceSettings
+from sparsedepth.sensors.differences import white_std
 from sparsedepth.tiling import Tile
 
 CHOSEN = DenseSettings()
@@ -21,8 +22,8 @@ def test_the_noise_level_is_estimated(sigma):
     y, x = np.mgrid[:120, :120]
     depth = np.where(x + y > 120, 1.0, 0.0) + 0.01 * x
     noisy = depth + sigma * np.random.default_rng(5).standard_normal(depth.shape)
-    assert estimate_sigma(depth, CHOSEN) < 1e-6
-    assert estimate_sigma(noisy, CHOSEN) == pytest.approx(sigma, rel=0.15)
+    assert white_std(depth) < 1e-6
+    assert white_std(noisy) == pytest.approx(sigma, rel=0.15)
 
 
 def floor_with_a_box():
@@ -52,14 +53,14 @@ def test_a_noise_level_that_is_the_same_everywhere_is_fitted():
 def test_the_noise_level_is_one_number_where_blocks_are_few():
     noisy = 0.2 * np.random.default_rng(5).standard_normal((20, 20))
     level = NoiseLevel.fit(noisy, CHOSEN)
-    assert level == NoiseLevel(estimate_sigma(noisy, CHOSEN), CHOSEN)
+    assert level == NoiseLevel(white_std(noisy), CHOSEN)
     assert level.at_depth(np.array([np.nan, -5.0, 5.0])).tolist() == 3 * [level.sigma]
 
 
 def test_dense_noise_may_be_small_at_some_depths_unless_outliers_are_many():
     near = np.arange(120) < 60
     depth = np.where(near, 0.001, 0.1) * np.random.default_rng(5).standard_normal((120, 120)) + np.where(near, -1, 1)
-    assert estimate_sigma(depth, CHOSEN) < CHOSEN.min_sigma
+    assert white_std(depth) < CHOSEN.min_sigma
     assert has_dense_noise(depth, 0.01, CHOSEN)
     assert not has_dense_noise(depth, 0.2, CHOSEN)
     assert not has_dense_noise(np.where(near, np.round(depth), depth), 0.01, CHOSEN)
@@ -69,8 +70,8 @@ def test_heavy_tailed_texture_is_not_dense_noise():
     """Foliage is rough everywhere, but its differences are not Gaussian."""
     normal = np.random.default_rng(5).standard_normal((2, 120, 120))
     foliage = np.sign(normal[0]) * np.exp(3 * normal[1])
-    foliage *= 0.1 / estimate_sigma(foliage, CHOSEN)
-    assert estimate_sigma(foliage, CHOSEN) == pytest.approx(estimate_sigma(0.1 * normal[0], CHOSEN), rel=0.1)
+    foliage *= 0.1 / white_std(foliage)
+    assert white_std(foliage) == pytest.approx(white_std(0.1 * normal[0]), rel=0.1)
     assert has_dense_noise(0.1 * normal[0], 0.01, CHOSEN)
     assert not has_dense_noise(foliage, 0.01, CHOSEN)
 

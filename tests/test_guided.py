@@ -32,8 +32,8 @@ def scene():
 )
 def test_a_picture_lowers_the_error_on_a_real_map(scene, holed):
     depth, picture = scene
-    plain = inpaint(holed(depth), outward=True, quality="fast")
-    guided = inpaint(holed(depth), outward=True, quality="fast", guide=picture)
+    plain = inpaint(holed(depth), holes="all", quality="fast")
+    guided = inpaint(holed(depth), holes="all", quality="fast", guide=picture)
     known = plain.origin == Origin.MEASURED
     np.testing.assert_array_equal(guided.depth[known], plain.depth[known])
     np.testing.assert_array_equal(guided.origin, plain.origin)

@@ -45,7 +45,8 @@ def test_a_stream_gives_what_each_frame_would_give_alone(method):
 
 
 def test_processes_give_the_same():
-    several = [{"invalid": [0.5, 1.0]}, {"outward": True}, {"correct": False}, {"method": "paper"}]
+    several = [{"invalid": [0.5, 1.0]}, {"holes": "all"}, {"correct": False}, {"method": "paper"}]
+    several += [{"sensor": "clean"}, {"sensor": Sensor(noise=PowerLaw(0.01))}, {"fill": "background"}]
     for options in several:
         restorer = Restorer(quality="fast", **options)
         for one, other in zip(restorer.each(frames(3), processes=2), restorer.each(frames(3), threads=1), strict=True):

@@ -253,7 +253,7 @@ CASES: dict[str, Case] = {
     "denoise-integer": Case(lambda: denoise(millimetres(holes(impulses(scene()))))),
     "denoise-invalid": Case(lambda: denoise(coded(scene()), invalid=(0, 65535))),
     "denoise-second-pass": Case(lambda: denoise(impulses(scene()), method="paper", second_pass=True)),
-    "denoise-outward": Case(lambda: denoise(large_hole(scene()), outward=True)),
+    "denoise-outward": Case(lambda: denoise(large_hole(scene()), holes="all")),
     "denoise-dictionary": Case(lambda: denoise(impulses(scene()), dictionary="phi2")),
     "denoise-salt-and-pepper": Case(lambda: denoise(salt_and_pepper(motorcycle()))),
     "denoise-clusters": Case(lambda: denoise(clusters(scene()))),

@@ -32,7 +32,7 @@ def measure(every: int) -> dict[str, float]:
     for source in zoo.development_sources()[::every]:
         for row in zoo.rows():
             spoilt = row.done(source, 0)
-            options = {"outward": True} if row.holes else {}
+            options = {"holes": "all"} if row.holes else {}
             result = (inpaint if row.holes else denoise)(spoilt.depth, threads=1, **options)
             decibels = psnr(result.depth, spoilt.truth, missing="ignore")
             found[f"{source.kind}|{row.name}|{source}"] = min(decibels, MAX_PSNR)

@@ -53,14 +53,15 @@ def save_variance(
     _save(finite, path, title, unit, "bone", LogNorm(low, max(float(high), low * 1.01)))
 
 
-ORIGINS = {"measured": "#3b5b7a", "corrected": "#f2b134", "filled": "#6fbf73", "refused": UNKNOWN}
+ORIGINS = {"measured": "#3b5b7a", "corrected": "#f2b134", "filled": "#6fbf73", "refused": UNKNOWN,
+           "smoothed": "#7fb2d9"}  # fmt: skip
 """In the order of `Origin`."""
 
 
 def save_origin(origin: NDArray[np.integer[Any]], path: str | Path, *, title: str = "") -> None:
     """Draw the origin of each pixel, with the fraction of each kind."""
     figure, axes, aspect = _canvas(origin.shape)
-    axes.imshow(origin, cmap=ListedColormap(list(ORIGINS.values())), vmin=-0.5, vmax=3.5, interpolation="nearest",
+    axes.imshow(origin, cmap=ListedColormap(list(ORIGINS.values())), vmin=-0.5, vmax=4.5, interpolation="nearest",
                 aspect=aspect)  # fmt: skip
     axes.set_title(title, fontsize=10, parse_math=False)
     shares = np.bincount(origin.ravel(), minlength=len(ORIGINS)) / origin.size

@@ -47,12 +47,15 @@ class RestorerPool:
 
     def __call__(self, depth: Any, *, threads: int | None = None, out: Any = None, **more: Any) -> Restoration:
         if isinstance(depth, DepthImage):
-            return self(depth.values, threads=threads, out=out, **more).described_by(depth)
-        given = {"depth": depth, **{name: value for name, value in more.items() if value is not None}}
+            meaning = {"unit": depth.unit, "kind": depth.kind}
+            return self(depth.values, threads=threads, out=out, **meaning, **more).described_by(depth)
+        words = {name: more[name] for name in ("unit", "kind", "numbers_per_unit") if name in more}
+        rest = {name: value for name, value in more.items() if name not in words and value is not None}
+        given = {"depth": depth, **rest}
         if out is not None or not all(_is_plain(value) for value in given.values()):
             return self._fallback(depth, threads=threads, out=out, **more)
         try:
-            arrays = self._pool.run(({}, given))[1]
+            arrays = self._pool.run((words, given))[1]
         except WorkerDied:
             raise MemoryError("the process that restored it has died") from None
         return Restoration(arrays["depth"], arrays["variance"], arrays["origin"])
@@ -73,8 +76,8 @@ def worker_entry(setup: Header, arrays: dict[str, NDArray[Any]]) -> Answer:
     module, function = setup["make"].split(":")
     restore = getattr(import_module(module), function)((setup["config"], arrays))
 
-    def answer(_header: Header, given: dict[str, NDArray[Any]], _report: Report) -> Message:
-        result = restore(**given, threads=1)
+    def answer(words: Header, given: dict[str, NDArray[Any]], _report: Report) -> Message:
+        result = restore(**given, **words, threads=1)
         return {}, {"depth": result.depth, "variance": result.variance, "origin": result.origin}
 
     return answer

@@ -32,6 +32,7 @@ class TilingSettings:
     statistics_pixels: int = 2**21  #: Pixels for the median and the standard deviation of a map; more are thinned out.
     tile_px: int = 768  #: Side of a tile, without its margin.
     margin_patches: int = 3  #: Margin of a tile, in patches. The tiles law holds with 3.
+    margin_px: int = 0  #: Least margin of a tile, in pixels.
     sample_grid: int = 3  #: Windows along each side of a tiled map that make its sample.
     sample_px: int = 384  #: Side of such a window.
 
@@ -118,6 +119,10 @@ class TiledMap:
         variance = None if self.sensor_variance is None else np.vstack([np.hstack(row) for row in given])
         return Tile.full(depth, variance)
 
+    def with_margin(self, margin_px: int) -> TiledMap:
+        """Return the map with tiles that have at least such a margin."""
+        return replace(self, settings=replace(self.settings, margin_px=margin_px)) if self._is_tiled else self
+
     def run(self, restore: RestoreTile, out: Restoration | None, threads: int) -> Restoration:
         """Restore the map tile by tile, into ``out`` if it is given."""
         out = self._allocate() if out is None else self._checked(out)
@@ -142,7 +147,8 @@ class TiledMap:
             yield Window.full((height, width))
             return
         side = self.settings.tile_px
-        down, right = (self.settings.margin_patches * patch for patch in self.patch_shape)
+        chosen = self.settings
+        down, right = (max(chosen.margin_patches * patch, chosen.margin_px) for patch in self.patch_shape)
         for top in range(0, height, side):
             for left in range(0, width, side):
                 rows = slice(max(top - down, 0), min(top + side + down, height))

@@ -307,7 +307,7 @@ def test_wishes(command, folder):
     common = ("denoise", folder / "in/a.png", "--profile", "mm", *FAST)
     for name, options in {
         "plain": [],
-        "outward": ["--outward"],
+        "all": ["--holes", "all"],
         "holes": ["--no-fill"],
         "again": ["--second-pass"],
         "words": ["--dictionary", "default", "--method", "paper"],
@@ -315,9 +315,9 @@ def test_wishes(command, folder):
     }.items():
         ended = command(*common, *options, "-o", folder / f"{name}.npz")
         assert ended.code == 0, ended.err
-    origins = {name: read_array(folder / f"{name}.npz", name="origin") for name in ("plain", "outward", "holes")}
+    origins = {name: read_array(folder / f"{name}.npz", name="origin") for name in ("plain", "all", "holes")}
     assert (origins["plain"] == Origin.REFUSED).any()
-    assert not (origins["outward"] == Origin.REFUSED).any()
+    assert not (origins["all"] == Origin.REFUSED).any()
     assert not (origins["holes"] == Origin.FILLED).any()
 
 

@@ -88,7 +88,7 @@ def stored(read: Callable[[Path], Any]) -> Call:
 
 RESTORING: dict[str, Call] = {
     "denoise": lambda d, _: denoise(d, dictionary=atoms(), quality="fast", threads=1),
-    "denoise, outward": lambda d, _: denoise(d, dictionary=atoms(), quality="fast", threads=1, outward=True),
+    "denoise, all holes": lambda d, _: denoise(d, dictionary=atoms(), quality="fast", threads=1, holes="all"),
     "denoise, paper": lambda d, _: denoise(d, dictionary=atoms(), method="paper", quality="fast", threads=1),
     "Restorer": lambda d, _: Restorer(atoms(), "fast")(d, threads=1),
     "inpaint": lambda d, _: inpaint(d, dictionary=atoms(), quality="fast", threads=1),

@@ -104,7 +104,7 @@ def test_the_variance_of_large_holes_grows_inwards(method):
     clean, _ = scene(outliers=0, holes=0)
     depth = clean.copy()
     depth[8:28, 3:19] = np.nan
-    result = restore(depth, method, outward=True)
+    result = restore(depth, method, holes="all")
     assert (result.origin[8:28, 3:19] == Origin.FILLED).all()
     assert result.variance[16:20, 9:13].min() > result.variance[8:28, 3].max()
     assert np.isfinite(result.depth).all()

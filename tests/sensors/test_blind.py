@@ -10,7 +10,7 @@ from rooms import room
 
 from sparsedepth.data import middlebury, range_scans
 from sparsedepth.data.motorcycle import motorcycle_disparity
-from sparsedepth.sensors import Correlation, PowerLaw, Sensor, blind
+from sparsedepth.sensors import Correlation, PowerLaw, Sensor, blind, floor
 from sparsedepth.sensors.simulate import simulate
 from sparsedepth.vocabulary import InputError
 
@@ -135,8 +135,8 @@ def test_real_clean_maps_have_no_dense_noise(real_data):
 def test_the_least_standard_deviation_covers_rounding_and_roughness():
     rng = np.random.default_rng(0)
     noisy = 1000.0 + rng.normal(0, 4.0, (64, 64))
-    least = blind.least_std(noisy)
+    least = floor.least_std(noisy)
     assert 0.4 * 4.0 < np.median(least) < 1.2 * 4.0
     holes = np.where(rng.random(noisy.shape) < 0.3, np.nan, np.round(room(900.0, 3000.0)[:64, :64]))
-    assert (np.isnan(blind.least_std(holes)) == np.isnan(holes)).all()
-    assert np.nanmin(blind.least_std(holes)) >= 1 / np.sqrt(12) - 1e-12
+    assert (np.isnan(floor.least_std(holes)) == np.isnan(holes)).all()
+    assert np.nanmin(floor.least_std(holes)) >= 1 / np.sqrt(12) - 1e-12

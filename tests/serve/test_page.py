@@ -205,7 +205,8 @@ def test_everything_is_reached_by_the_keyboard(page):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.dataset.product"))
     wanted = (
-        "files example take-example profile scale quality dictionary outward again compare split layer layers zoom-in"
+        "files example take-example profile scale quality dictionary sensor fill all-holes again compare split layer "
+        "layers zoom-in"
     )
     wanted = {*wanted.split(), "space-shape", "space-colour", "result.npz", "curl"}
     assert wanted <= reached

@@ -19,7 +19,10 @@ from sparsedepth.cli.options import (
     ScaleOption,
     load_dictionary,
 )
+from sparsedepth.hole_filling import SIDES
 from sparsedepth.restore import METHODS, QUALITIES, Restorer
+from sparsedepth.sensors.choice import sensor_from
+from sparsedepth.sensors.presets import names
 
 Output = Annotated[
     str, typer.Option("-o", "--output", help="A file; or a folder, for several maps or with a slash at its end.")
@@ -33,7 +36,9 @@ VarianceOut = Annotated[
 ]
 OriginOut = Annotated[
     str | None,
-    typer.Option("--origin-out", help="File (or folder) for origins: 0 measured, 1 corrected, 2 filled, 3 refused."),
+    typer.Option(
+        "--origin-out", help="File (or folder) for origins: 0 measured, 1 corrected, 2 filled, 3 refused, 4 smoothed."
+    ),
 ]
 NpzOption = Annotated[
     bool, typer.Option("--npz", help="Write each map with its variance, origin and unit into one .npz.")
@@ -74,7 +79,25 @@ GuideOption = Annotated[
         help="A picture of the same view and size, to fill holes by; a file for all maps, or a folder as above.",
     ),
 ]
-OutwardOption = Annotated[bool, typer.Option("--outward", help="Fill large holes too, less certain inwards.")]
+SensorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sensor",
+        metavar="NAME|FILE",
+        help=f"Noise of the camera: {', '.join(names())}, a file of calibrate, auto (from each map), or clean (none).",
+    ),
+]
+FillOption = Annotated[
+    str,
+    typer.Option(
+        "--fill",
+        metavar=f"[{'|'.join(SIDES)}]",
+        help="Side that holes are filled from; auto is background for stereo and structured light.",
+    ),
+]
+HolesOption = Annotated[
+    str, typer.Option("--holes", metavar="[auto|all]", help="Which holes are filled; all = large ones too.")
+]
 JobsOption = Annotated[int | None, typer.Option("--jobs", help="Files at the same time; all cores by default.", min=1)]
 SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Leave out maps whose result exists.")]
 ResumeOption = Annotated[
@@ -97,11 +120,13 @@ def denoise_command(
     quality: QualityOption = "balanced",
     dictionary: DictionaryOption = None,
     method: MethodOption = None,
+    sensor: SensorOption = None,
     sensor_variance: SensorVariance = None,
     guide: GuideOption = None,
     second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
-    outward: OutwardOption = False,
-    no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are.")] = False,
+    fill: FillOption = "auto",
+    holes: HolesOption = "auto",
+    no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are: --fill none.")] = False,
     jobs: JobsOption = None,
     force: ForceOption = False,
     skip_existing: SkipOption = False,
@@ -113,7 +138,8 @@ def denoise_command(
 
     One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
     """
-    options = {"quality": quality, "outward": outward, "fill": not no_fill, "second_pass": second_pass}
+    filling = {"fill": "none" if no_fill else fill, "holes": holes}
+    options = {"quality": quality, **filling, "second_pass": second_pass, **_sensor_option(sensor)}
     reader = MapReader(profile, scale, invalid)
     targets = plan_targets(inputs, output, variance_out, origin_out, npz)
     spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
@@ -134,9 +160,11 @@ def inpaint_command(
     quality: QualityOption = "balanced",
     dictionary: DictionaryOption = None,
     method: MethodOption = None,
+    sensor: SensorOption = None,
     sensor_variance: SensorVariance = None,
     guide: GuideOption = None,
-    outward: OutwardOption = False,
+    fill: FillOption = "auto",
+    holes: HolesOption = "auto",
     jobs: JobsOption = None,
     force: ForceOption = False,
     skip_existing: SkipOption = False,
@@ -145,11 +173,16 @@ def inpaint_command(
     as_json: JsonOption = False,
 ) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
-    options = {"quality": quality, "outward": outward, "correct": False}
+    options = {"quality": quality, "fill": fill, "holes": holes, "correct": False, **_sensor_option(sensor)}
     reader = MapReader(profile, scale, invalid)
     targets = plan_targets(inputs, output, variance_out, origin_out, npz)
     spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
     run_batch("inpainting", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json))
+
+
+def _sensor_option(sensor: str | None) -> dict[str, Any]:
+    """Return the sensor that the maps come from, if one is named."""
+    return {} if sensor is None else {"sensor": sensor_from(sensor)}
 
 
 def _spec(

@@ -122,7 +122,7 @@ def own_filler(picture: Floats | None = None) -> Method:
     """Build `inpaint` with its defaults, which fills wide holes too; with a guide, or without."""
 
     def restore(holed: DepthMap, truth: DepthMap) -> Outcome:
-        result = inpaint(holed, guide=picture, outward=True, threads=1)
+        result = inpaint(holed, guide=picture, holes="all", threads=1)
         return Outcome(result.depth, result.variance, origin=result.origin)
 
     return Method("inpaint" if picture is None else "inpaint, guided", restore)

@@ -235,7 +235,7 @@ def _do(job: Job, quick: bool) -> Outcome:
         return Outcome(20 * np.log10(raw / left), log_score(result.depth - frame.reference, result.variance))
     source, row = plan.sources[job.index], next(row for row in plan.rows if row.name == job.row)
     spoilt = row.done(source, 0)
-    restorer = Restorer(correct=not row.holes, outward=row.holes, settings=variant.settings)
+    restorer = Restorer(correct=not row.holes, holes="all" if row.holes else "auto", settings=variant.settings)
     result = restorer(spoilt.depth, threads=1)
     decibels = min(psnr(result.depth, spoilt.truth, missing="ignore"), MAX_PSNR)
     return Outcome(decibels, log_score(result.depth - spoilt.truth, result.variance))

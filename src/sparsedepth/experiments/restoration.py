@@ -219,7 +219,7 @@ def _described(plan: Plan) -> str:
     size = len(plan.sources[0].crop.depth)
     draws = max(row.draws for row in plan.rows)
     return (
-        "`denoise` and `inpaint` run without any argument (`inpaint` with `outward`, so that wide holes are filled "
+        "`denoise` and `inpaint` run without any argument (`inpaint` with `holes='all'`, so that wide holes are filled "
         "too). Each competitor has the parameter that suits each map best, chosen with its truth. The maps are "
         f"{size}x{size} pixels, drawn by seed among the places where little is missing, and named with their first row "
         f"and column: {where}. Laser maps are logarithms of ranges.\n\nThe rows, done by `sparsedepth.data.synthetic`: "

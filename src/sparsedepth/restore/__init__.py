@@ -6,7 +6,6 @@ Every result has a variance and an `Origin` for each pixel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,21 @@ from sparsedepth.checks import as_guide, positive
 from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.hole_filling import Filling
 from sparsedepth.messages import Message
 from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.restore import paper, pipeline
 from sparsedepth.restore.inpainting import fill_large_holes, guided_inpaint
 from sparsedepth.restore.settings import Settings
 from sparsedepth.restorer_pool import RestorerPool
+from sparsedepth.sensors.choice import AUTO, FoundNoise, NoiseChoice, SensorChoice, sensor_from
+from sparsedepth.sensors.restorer import MARGIN_PX, Floored, SensorRestorer
 from sparsedepth.tiling import TiledMap
-from sparsedepth.vocabulary import Belief, DepthImage, DepthMap, InputError, Restoration
+from sparsedepth.vocabulary import Belief, DepthImage, DepthMap, Floats, InputError, Kind, Restoration, Unit
 
 __all__ = ["METHODS", "METHOD_VERSION", "QUALITIES", "Restorer", "Settings", "believe", "denoise", "inpaint"]
 
-METHOD_VERSION = 2
+METHOD_VERSION = 3
 """Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
 again."""
 
@@ -39,19 +41,21 @@ METHODS = {"calibrated": pipeline, "paper": paper}
 def denoise(
     depth: Any,
     *,
+    sensor: SensorChoice = None,
+    unit: Unit = "",
     variance: Any = None,
     guide: Any = None,
     dictionary: Dictionary | str | None = None,
     method: str = "calibrated",
     quality: str = "balanced",
-    fill: bool = True,
-    outward: bool = False,
+    fill: str | bool = "auto",
+    holes: str = "auto",
     second_pass: bool = False,
     invalid: float | Sequence[float] | None = None,
     threads: int | None = None,
     out: Restoration | None = None,
 ) -> Restoration:
-    """Correct the outliers and the noise of a depth map, and fill its holes.
+    """Correct the outliers of a depth map, smooth the noise of its sensor, and fill its holes.
 
     Parameters
     ----------
@@ -59,6 +63,11 @@ def denoise(
         (height, width) in any unit, or a `DepthImage`, which gives its unit, kind and profile to the result. NaN is
         missing; so is 0 in integer maps, unless ``invalid`` names other codes. It may lie in a memory-mapped file; a
         large map is restored in tiles.
+    sensor
+        Noise of the camera: a `Sensor`, the name of a preset, or a file of `Sensor.save`. None or "auto" estimates it
+        from the map; a map without dense noise keeps its values. "clean" assumes that there is none.
+    unit
+        Unit of the map, "m" or "mm". A preset needs it, unless the map is a `DepthImage`.
     variance
         Variance that a sensor gives for each pixel, in squared units of the map.
     guide
@@ -70,9 +79,11 @@ def denoise(
     quality
         "fast", "balanced" or "best"; "paper" for the paper's method, dictionary and stride.
     fill
-        Whether holes are filled. A hole that contains a whole patch is refused.
-    outward
-        Whether such holes are filled, too, with a variance that grows inwards.
+        How holes are filled. "background" continues the farther of the surfaces around a hole, "nearest" the nearest
+        one, "surface" joins all. "none" or False leaves holes. "auto" takes "background" where noise is that of stereo
+        or structured light, and "surface" elsewhere.
+    holes
+        "auto" refuses holes that are too wide to be known; "all" fills them, with a variance that grows inwards.
     second_pass
         Whether outliers are filled like holes. It pays with the paper's method.
     invalid
@@ -97,27 +108,30 @@ def denoise(
     >>> int(result.origin[3, 4]), bool(abs(result.depth[3, 4] - depth[2, 4]) < 0.02)
     (2, True)
     """
-    restore = Restorer(
-        dictionary, quality, method=method, fill=fill, outward=outward, second_pass=second_pass, invalid=invalid
-    )
+    options: dict[str, Any] = {"sensor": sensor, "unit": unit, "method": method, "invalid": invalid}
+    restore = Restorer(dictionary, quality, fill=fill, holes=holes, second_pass=second_pass, **options)
     return restore(depth, variance=variance, guide=guide, threads=threads, out=out)
 
 
 def inpaint(
     depth: Any,
     *,
+    sensor: SensorChoice = None,
+    unit: Unit = "",
     variance: Any = None,
     guide: Any = None,
     dictionary: Dictionary | str | None = None,
     method: str = "calibrated",
     quality: str = "balanced",
-    outward: bool = False,
+    fill: str = "auto",
+    holes: str = "auto",
     invalid: float | Sequence[float] | None = None,
     threads: int | None = None,
     out: Restoration | None = None,
 ) -> Restoration:
     """Fill the holes of a depth map and leave measured pixels unchanged; parameters are those of `denoise`."""
-    restore = Restorer(dictionary, quality, method=method, correct=False, outward=outward, invalid=invalid)
+    options: dict[str, Any] = {"sensor": sensor, "unit": unit, "method": method, "invalid": invalid}
+    restore = Restorer(dictionary, quality, correct=False, fill=fill, holes=holes, **options)
     return restore(depth, variance=variance, guide=guide, threads=threads, out=out)
 
 
@@ -128,6 +142,8 @@ def believe(
     *,
     sparsity: float = 1.0,
     stride: int = 1,
+    sensor: SensorChoice = "clean",
+    unit: Unit = "",
     variance: Any = None,
     invalid: float | Sequence[float] | None = None,
     threads: int | None = None,
@@ -136,8 +152,8 @@ def believe(
 
     Parameters
     ----------
-    depth, variance, invalid, threads
-        As for `denoise`.
+    depth, sensor, unit, variance, invalid, threads
+        As for `denoise`, but the paper's method knows no sensor unless one is named.
     dictionary, noise, sparsity
         As for `infer`.
     stride
@@ -152,8 +168,11 @@ def believe(
     coder = PatchCoder(
         _dictionary(dictionary) or Dictionary.builtin("default"), noise, sparsity, positive("stride", stride)
     )
-    values = depth.values if isinstance(depth, DepthImage) else depth
-    source = TiledMap.from_array(values, variance, coder.dictionary.patch_shape, invalid, Settings().tiling)
+    noise = NoiseChoice(sensor_from(sensor), unit)
+    if isinstance(depth, DepthImage):
+        noise, depth = noise.for_numbers(depth.unit, depth.kind), depth.values
+    source = TiledMap.from_array(depth, variance, coder.dictionary.patch_shape, invalid, Settings().tiling)
+    source = noise.with_variance(source)
     result = source.run(lambda tile, threads: paper.believe_tile(tile, coder, threads), None, _n_threads(threads))
     return Belief(result.depth, result.variance)
 
@@ -179,10 +198,12 @@ class Restorer:
         dictionary: Dictionary | str | None = None,
         quality: str = "balanced",
         *,
+        sensor: SensorChoice = None,
+        unit: Unit = "",
         method: str = "calibrated",
         correct: bool = True,
-        fill: bool = True,
-        outward: bool = False,
+        fill: str | bool = "auto",
+        holes: str = "auto",
         second_pass: bool = False,
         invalid: float | Sequence[float] | None = None,
         settings: Settings | None = None,
@@ -192,54 +213,97 @@ class Restorer:
         self._method = "paper" if quality == "paper" else method
         self._settings = settings or Settings()
         self._coder = METHODS[self._method].patch_coder(_dictionary(dictionary), quality, self._settings)
-        self._options = {"correct": correct, "fill": fill, "second_pass": second_pass}
-        self._outward = outward and fill
+        self._noise = NoiseChoice(sensor_from(sensor), unit)
+        if self._method == "paper" and self._noise.sensor != AUTO:
+            raise InputError("the paper's method knows no sensor; drop the sensor, or give its variance=")
+        self._filling = Filling.chosen(fill, holes)
+        self._options = {"correct": correct, "second_pass": second_pass}
         self._invalid = invalid
-        self._config = {**self._options, "quality": quality, "method": method, "outward": outward}
+        self._config = {**self._options, "quality": quality, "method": method, "fill": fill, "holes": holes}
 
     def __call__(
         self,
         depth: Any,
         *,
+        unit: Unit = "",
+        kind: Kind = "depth",
+        numbers_per_unit: float = 1.0,
         variance: Any = None,
         guide: Any = None,
         invalid: float | Sequence[float] | None = None,
         threads: int | None = None,
         out: Restoration | None = None,
     ) -> Restoration:
-        """Restore one map; ``invalid`` replaces what holds for the others."""
+        """Restore one map, of a ``unit`` and ``kind``; ``invalid`` replaces what holds for the others.
+
+        A map of stored numbers has so many ``numbers_per_unit``.
+        """
         if isinstance(depth, DepthImage):
-            options: dict[str, Any] = {"invalid": invalid, "threads": threads, "out": out}
-            return self(depth.values, variance=variance, guide=guide, **options).described_by(depth)
-        source = self._source(depth, variance, self._invalid if invalid is None else invalid)
+            options: dict[str, Any] = {"variance": variance, "guide": guide, "threads": threads, "out": out}
+            meaning: dict[str, Any] = {"unit": depth.unit, "kind": depth.kind}
+            return self(depth.values, **meaning, invalid=invalid, **options).described_by(depth)
+        noise = self._noise.for_numbers(unit, kind, numbers_per_unit)
+        codes, patch_shape = self._invalid if invalid is None else invalid, self._coder.dictionary.patch_shape
+        source = TiledMap.from_array(depth, variance, patch_shape, codes, self._settings.tiling)
         picture = None if guide is None else as_guide(guide, source.shape)
-        if picture is not None and not self._options["fill"]:
-            raise InputError("a guide is for filling holes, and fill=False leaves them; drop one of the two")
-        threads = _n_threads(threads)
-        result = self._restore(source, self._options, out, threads)
-        if picture is not None:
-            chosen = self._settings
-            guided_inpaint(result, picture, partial(self._fill_only, threads=threads), chosen.guide, chosen.variance)
-        return result
-
-    def _source(self, depth: Any, variance: Any, invalid: Any) -> TiledMap:
-        patch_shape = self._coder.dictionary.patch_shape
-        return TiledMap.from_array(depth, variance, patch_shape, invalid, self._settings.tiling)
-
-    def _fill_only(self, depth: DepthMap, threads: int) -> Restoration:
-        options = {**self._options, "correct": False, "second_pass": False}
-        return self._restore(self._source(depth, None, ()), options, None, threads)
-
-    def _restore(
-        self, source: TiledMap, options: dict[str, bool], out: Restoration | None, threads: int
-    ) -> Restoration:
+        if picture is not None and self._filling.side == "none":
+            raise InputError("a guide is for filling holes, and fill='none' leaves them; drop one of the two")
         with one_blas_thread:  # also without threads of ours: BLAS threads would add up in another order
-            method = METHODS[self._method]
-            fitted = method.fit(source.sample, self._coder, self._settings, **options, threads=threads)
-            result = source.run(fitted, out, threads)
-            if self._outward:
-                fill_large_holes(result, self._settings)
+            return self._run(source, noise, picture, out, _n_threads(threads))
+
+    def _run(
+        self, source: TiledMap, noise: NoiseChoice, guide: Floats | None, out: Restoration | None, threads: int
+    ) -> Restoration:
+        limit = self._settings.dense.min_sigma
+        found = FoundNoise() if self._method == "paper" else noise.found_in(source, limit)
+        shadows = found.sensor is not None and found.sensor.domain == "1/z"
+        filling = self._filling.resolved(shadows)
+        if found.sensor is None and filling.side == "surface":
+            return self._restore_by_codes(source, found, filling, guide, out, threads)
+        result = self._restore_unfilled(source, found, out, threads)
+        filling.fill(result, noise.kind, guide)
         return result
+
+    def _restore_unfilled(
+        self, source: TiledMap, found: FoundNoise, out: Restoration | None, threads: int
+    ) -> Restoration:
+        if found.sensor is None:
+            return self._fit_and_run(source, {**self._options, "fill": False}, found, out, threads)
+        source = source.with_margin(MARGIN_PX)
+        return source.run(SensorRestorer.fit(source, found.sensor, correct=self._options["correct"]), out, threads)
+
+    def _restore_by_codes(
+        self,
+        source: TiledMap,
+        found: FoundNoise,
+        filling: Filling,
+        guide: Floats | None,
+        out: Restoration | None,
+        threads: int,
+    ) -> Restoration:
+        def fill_plain(depth: DepthMap) -> Restoration:
+            plain = TiledMap.from_array(depth, None, source.patch_shape, (), source.settings)
+            options = {"correct": False, "second_pass": False, "fill": True}
+            return outward(self._fit_and_run(plain, options, FoundNoise(), None, threads))
+
+        def outward(result: Restoration) -> Restoration:
+            if filling.everything:
+                fill_large_holes(result, self._settings)
+            return result
+
+        result = outward(self._fit_and_run(source, {**self._options, "fill": True}, found, out, threads))
+        if guide is not None:
+            guided_inpaint(result, guide, fill_plain, self._settings.guide, self._settings.variance)
+        return result
+
+    def _fit_and_run(
+        self, source: TiledMap, options: dict[str, bool], found: FoundNoise, out: Restoration | None, threads: int
+    ) -> Restoration:
+        method = METHODS[self._method]
+        fitted = method.fit(source.sample, self._coder, self._settings, **options, threads=threads)
+        if found.floor is not None:
+            fitted = Floored(fitted, source, found.floor)
+        return source.run(fitted, out, threads)
 
     def each(
         self, frames: Iterable[Any], *, threads: int | None = None, processes: int | None = None
@@ -262,14 +326,16 @@ class Restorer:
         if self._settings != Settings():
             raise InputError("processes have the default settings; use threads with settings of your own")
         dictionary = self._coder.dictionary
-        config = {**self._config, "patch_shape": dictionary.patch_shape}
+        config = {**self._config, "patch_shape": dictionary.patch_shape, **self._noise.as_texts()}
         config["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
         return RestorerPool(self, _from_config, (config, {"atoms": dictionary.atoms}), count)
 
 
 def _from_config(message: Message) -> Restorer:
     config, arrays = message
-    return Restorer(Dictionary(arrays["atoms"], tuple(config.pop("patch_shape"))), **config)
+    noise = NoiseChoice.from_texts(config.pop("sensor"), config.pop("unit"))
+    dictionary = Dictionary(arrays["atoms"], tuple(config.pop("patch_shape")))
+    return Restorer(dictionary, **config, sensor=noise.sensor, unit=noise.unit)
 
 
 def _dictionary(dictionary: Dictionary | str | None) -> Dictionary | None:

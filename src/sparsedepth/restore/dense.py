@@ -1,7 +1,7 @@
 """Noise at every pixel, as time-of-flight cameras have it: no value is exact, so all are smoothed.
 
-The noise level is measured by second differences where the map is flattest. Differences across both axes cancel planes
-and straight edges. A low quantile of them in small blocks ignores outliers.
+The noise level is measured by crossed differences where the map is flattest (`sensors.differences`). A low quantile of
+them in small blocks ignores outliers.
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ from sparsedepth.isotonic import IsotonicCurve
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Window
 from sparsedepth.restore.settings import DenseSettings, VarianceSettings
+from sparsedepth.sensors.differences import (
+    GAUSSIAN_QUANTILE,
+    HIGH_QUANTILE,
+    LOW_QUANTILE,
+    block_depths,
+    block_quantiles,
+    white_std,
+)
+from sparsedepth.sensors.settings import DEFAULT as SENSOR
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
-LOW_QUANTILE, HIGH_QUANTILE = 0.25, 0.75
-"""Quantiles of the differences in a block."""
-GAUSSIAN_QUANTILE = 0.262
-"""The low quantile in the flattest fifth of the blocks, for Gaussian noise of standard deviation one."""
 RATIO_GRID = np.geomspace(1 / 8, 8, 49)
 """Ratios of the root of the standard deviation at both ends of the depths that are tried."""
 
 
-def estimate_sigma(depth: DepthMap, settings: DenseSettings) -> float:
-    """Estimate the standard deviation of noise that is the same everywhere."""
-    blocks = _block_quantiles(depth, settings)
-    valid = blocks[np.isfinite(blocks)]
-    return float(np.percentile(valid, settings.flat_percentile) / GAUSSIAN_QUANTILE) if len(valid) >= 4 else 0.0
-
-
 def is_raw_sensor_map(depth: DepthMap, settings: DenseSettings) -> bool:
     """Tell whether a map is rough nearly everywhere: measured pixel by pixel, neither matched nor smoothed."""
-    blocks = _block_quantiles(depth, settings)
+    blocks = block_quantiles(depth)
     valid = blocks[np.isfinite(blocks)]
     return len(valid) >= 4 and bool(np.median(valid) > settings.raw_roughness)
 
@@ -59,10 +57,10 @@ class NoiseLevel:
     @classmethod
     def fit(cls, depth: DepthMap, settings: DenseSettings) -> NoiseLevel:
         """Fit the curve above the flattest blocks of the map that lies nearest to all of them."""
-        blocks, depths = _block_quantiles(depth, settings), _block_depths(depth, settings)
+        blocks, depths = block_quantiles(depth), block_depths(depth)
         valid = np.isfinite(blocks) & np.isfinite(depths)
         if valid.sum() < settings.min_blocks:
-            return cls(estimate_sigma(depth, settings), settings)
+            return cls(white_std(depth), settings)
         some = np.flatnonzero(valid)[:: -(-int(valid.sum()) // settings.max_blocks)]
         blocks, depths = np.maximum(blocks.ravel()[some], settings.sigma_floor), depths.ravel()[some]
         ends = (float(depths.min()), float(depths.max()))
@@ -83,8 +81,8 @@ class NoiseLevel:
 def _scaled(level: NoiseLevel, blocks: Vector, depths: Vector) -> tuple[float, NoiseLevel]:
     """Scale a level to the flattest blocks; return the quantile loss and the level."""
     above = np.log(blocks / level.at_depth(depths))
-    scale = float(np.percentile(above, level.settings.flat_percentile))
-    fraction = level.settings.flat_percentile / 100
+    scale = float(np.percentile(above, SENSOR.flat_percentile))
+    fraction = SENSOR.flat_percentile / 100
     misfit = np.maximum(fraction * (above - scale), (fraction - 1) * (above - scale)).mean()
     return float(misfit), replace(level, sigma=float(np.exp(scale)) / GAUSSIAN_QUANTILE)
 
@@ -96,7 +94,7 @@ def has_dense_noise(depth: DepthMap, outlier_fraction: float, settings: DenseSet
     its differences are not Gaussian.
     """
     if outlier_fraction >= settings.max_outlier_fraction:
-        return estimate_sigma(depth, settings) > settings.min_sigma
+        return white_std(depth) > settings.min_sigma
     level = NoiseLevel.fit(depth, settings)
     valid = depth[np.isfinite(depth)]
     large = len(valid) > 0 and np.square(level.at_depth(valid)).mean() > settings.min_sigma**2
@@ -106,37 +104,10 @@ def has_dense_noise(depth: DepthMap, outlier_fraction: float, settings: DenseSet
 def _is_texture(depth: DepthMap, level: NoiseLevel) -> bool:
     """Tell whether even the flattest blocks have far larger differences than Gaussian noise has."""
     chosen = level.settings
-    low, high = (_block_quantiles(depth, chosen, quantile) for quantile in (LOW_QUANTILE, HIGH_QUANTILE))
-    expected = level.at_depth(_block_depths(depth, chosen))
+    low, high = (block_quantiles(depth, quantile) for quantile in (LOW_QUANTILE, HIGH_QUANTILE))
+    expected = level.at_depth(block_depths(depth))
     flat = (low <= expected * GAUSSIAN_QUANTILE) & (expected > chosen.min_sigma)
     return bool(flat.any() and np.median(high[flat] / expected[flat]) > chosen.max_tail_ratio * GAUSSIAN_QUANTILE)
-
-
-def _block_depths(depth: DepthMap, settings: DenseSettings) -> Floats:
-    """Return the median depth of each block, NaN where few pixels are valid."""
-    return _quantile(_in_blocks(depth[:-1, :-1], settings.block_px), 0.5)
-
-
-def _block_quantiles(depth: DepthMap, settings: DenseSettings, quantile: float = LOW_QUANTILE) -> Floats:
-    """Return a quantile of the crossed differences in each block, NaN where few pixels are valid."""
-    crossed = np.abs(depth[1:, 1:] - depth[1:, :-1] - depth[:-1, 1:] + depth[:-1, :-1]) / 2
-    return _quantile(_in_blocks(crossed, settings.block_px), quantile)
-
-
-def _quantile(blocks: Floats, quantile: float) -> Floats:
-    valid = np.isfinite(blocks).sum(axis=2)
-    at = (quantile * valid).astype(int)[..., None]
-    value = np.take_along_axis(np.sort(blocks, axis=2), at, axis=2)[..., 0]
-    return np.where(valid > blocks.shape[2] / 2, value, np.nan)
-
-
-def _in_blocks(values: Floats, side: int) -> Floats:
-    """Return the pixels of each block, (rows, columns, pixels); NaN where there is no room for one."""
-    rows, columns = (max(n // side, 1) for n in values.shape)
-    values = values[: rows * side, : columns * side]
-    if values.size < rows * columns * side**2:
-        return np.full((rows, columns, side**2), np.nan)
-    return values.reshape(rows, side, columns, side).transpose(0, 2, 1, 3).reshape(rows, columns, -1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,7 +122,8 @@ class FittedRestorer:
             value = np.where(holes | again, filled, value)
             if holes.any():
                 variance = np.where(holes, self.filled_variance()(filled, np.isnan(shown)), variance)
-        return value, variance, classify_origin(tile.valid, corrected.outlier | removal.corrupted, refused)
+        moved = value != tile.depth
+        return value, variance, classify_origin(tile.valid, corrected.outlier | removal.corrupted, refused, moved)
 
 
 @dataclass(frozen=True, eq=False)

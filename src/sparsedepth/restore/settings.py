@@ -186,8 +186,6 @@ class DenseSettings:
     second_pass_ratio: float = 0.3  #: Standard deviation of what is left after coding once, relative to the noise.
     raw_roughness: float = 5e-4  #: sd; low quantile of the differences in most blocks of a raw sensor map.
     outlier_sigmas: float = 4.0  #: Residual, in standard deviations of the noise, above which a pixel is an outlier.
-    block_px: int = 6  #: Side of the blocks in which differences are measured.
-    flat_percentile: float = 20  #: Percentile of the blocks, from the flattest, that show noise alone.
     sigma_floor: float = 1e-6  #: sd of a perfectly flat block.
     min_blocks: int = 12  #: Blocks below which the level is the same at all depths.
     max_blocks: int = 4096  #: Blocks that are used to fit the level; speed only.

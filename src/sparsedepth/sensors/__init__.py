@@ -4,7 +4,7 @@ The functions that other rooms call:
 
 * ``blind.estimate(depth) -> Sensor | None``: the sensor of one frame; None = a map without dense noise, which must come
   back unchanged. ``blind.diagnose(depth)`` returns the evidence as well.
-* ``blind.least_std(depth) -> array``: the least standard deviation a map of unknown origin may have, for those maps.
+* ``floor.least_std(depth) -> array``: the least standard deviation a map of unknown origin may have, for those maps.
 * ``smooth.smooth(depth, sensor, outlier_mask=None) -> (value, variance)``: the frame smoothed as far as the noise of
   the sensor allows, in the unit of the map; NaN and inf where the frame is NaN. Outliers that it finds follow their
   surroundings; ``outliers.find_outliers`` finds them alone.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import ndimage
 
 from sparsedepth.sensors.cells import cell_side
-from sparsedepth.sensors.laws import Correlation, PowerLaw, TableLaw
+from sparsedepth.sensors.differences import white_std
+from sparsedepth.sensors.laws import Correlation, TableLaw
 from sparsedepth.sensors.record import Domain, Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.windows import WindowFits, estimate_correlation, fit_windows, visible_fraction
@@ -33,6 +33,8 @@ class Diagnosis:
     evidence
         Sharpness of the floor of residuals, the ratio of their 10 % to their 40 % quantile, times the largest fraction
         of windows with about the same residuals; 1 = the same everywhere.
+    white
+        White noise, by differences of adjacent pixels, over all noise at the median depth.
     noisy
         Whether the frame has dense noise.
     """
@@ -41,6 +43,7 @@ class Diagnosis:
     windows: int
     over_step: float
     evidence: float
+    white: float
     noisy: bool
 
 
@@ -63,6 +66,7 @@ def estimate(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Sensor | No
 
     Examples
     --------
+    >>> from sparsedepth.sensors.laws import PowerLaw
     >>> from sparsedepth.sensors.simulate import simulate
     >>> rows, columns = np.mgrid[:128, :160]
     >>> wall = 1000.0 + 2.0 * columns + rows
@@ -104,7 +108,10 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
     step = step_law(values, settings)
     if len(fits.std) < settings.min_windows or step is None:
         return None
-    return _diagnosed(fits, step, float(known.min()), float(known.max()), settings)
+    found = _diagnosed(fits, step, float(known.min()), float(known.max()), settings)
+    white = white_std(values, settings) / float(found.sensor.std(np.median(known)))
+    sharp = white < settings.white_ratio or found.evidence >= settings.white_evidence
+    return replace(found, white=white, noisy=found.noisy and sharp)
 
 
 def _for_cells(settings: SensorSettings, cell: int) -> SensorSettings:
@@ -129,6 +136,7 @@ def _diagnosed(
     sharpness = float(np.quantile(relative, 0.1) / np.quantile(relative, 0.4))
     evidence = sharpness * _concentration(relative, settings)
     noisy = over_step >= settings.noisy_over_step and evidence >= settings.noisy_evidence
+    noisy = noisy and len(std) >= settings.noisy_windows
     quiet = (relative > 0.5) & (relative < 1.3)
     correlation = Correlation() if quiet.sum() < 4 else estimate_correlation(fits.chosen(quiet), settings)
     fraction = max(visible_fraction(correlation, settings), settings.min_visible)
@@ -143,7 +151,7 @@ def _diagnosed(
         domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
-    return Diagnosis(sensor, len(std), over_step, evidence, noisy)
+    return Diagnosis(sensor, len(std), over_step, evidence, 0.0, noisy)
 
 
 def _concentration(relative: Floats, settings: SensorSettings) -> float:
@@ -170,6 +178,26 @@ def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | 
     -------
     The step at the median depths of bins.
     """
+    found = step_points(depth, settings)
+    if found is None or min(found[0]) <= 0:
+        return None
+    return TableLaw(tuple(found[0]), tuple(found[1]))
+
+
+def step_points(depth: DepthMap, settings: SensorSettings = DEFAULT) -> tuple[Floats, Floats] | None:
+    """Measure the quantisation step at rising depths of any sign; None = nearly no two values differ.
+
+    Parameters
+    ----------
+    depth
+        (height, width); NaN = missing.
+    settings
+        Quantile and bins.
+
+    Returns
+    -------
+    Median depths of bins, and the steps there.
+    """
     values = _frequent(depth[np.isfinite(depth)].astype(float), settings)
     gaps, at = np.abs(np.diff(values)), np.maximum(values[1:], values[:-1])
     at, gaps = at[gaps > 0], gaps[gaps > 0]
@@ -178,10 +206,10 @@ def step_law(depth: DepthMap, settings: SensorSettings = DEFAULT) -> TableLaw | 
     if len(at) < settings.step_pixels:
         return None
     parts = [order[part] for part in np.array_split(np.arange(len(order)), bins)]
-    depths = [float(np.median(at[part])) for part in parts]
-    steps = [float(np.quantile(gaps[part], settings.step_quantile)) for part in parts]
+    depths = np.array([np.median(at[part]) for part in parts])
+    steps = np.array([np.quantile(gaps[part], settings.step_quantile) for part in parts])
     rising = np.concatenate([[True], np.diff(depths) > 0])
-    return TableLaw(tuple(np.array(depths)[rising]), tuple(np.array(steps)[rising]))
+    return depths[rising], steps[rising]
 
 
 def _frequent(values: Floats, settings: SensorSettings) -> Floats:
@@ -195,45 +223,6 @@ def _frequent(values: Floats, settings: SensorSettings) -> Floats:
     last = np.minimum(np.searchsorted(pixels, middle + reach), len(unique))
     usual = (squares[last] - squares[first]) / (pixels[last] - pixels[first])
     return values[(counts >= settings.frequent_ratio * usual)[number]]
-
-
-def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
-    """Compute the least standard deviation that a map of unknown origin can have at each pixel.
-
-    It is the larger of the rounding error and of what second differences show around the pixel: the smaller of those
-    along rows and along columns, so that steps of the scene do not count.
-
-    Parameters
-    ----------
-    depth
-        (height, width), positive, in any unit; NaN = missing.
-    settings
-        Quantile and bins of the step.
-
-    Returns
-    -------
-    (height, width) in the unit of the map; NaN where the depth is.
-
-    Examples
-    --------
-    >>> stairs = np.repeat(np.arange(1.0, 33.0), 4)[None, :] + np.zeros((32, 1))
-    >>> bool(np.all(least_std(stairs) >= 1 / np.sqrt(12) - 1e-9))
-    True
-    """
-    values = np.asarray(depth, float)
-    known = np.isfinite(values)
-    values = np.where(known, values, np.nan)
-    step = step_law(values, settings) or PowerLaw()
-    padded = np.pad(values, 1, constant_values=np.nan)
-    centre, inner = padded[1:-1, 1:-1], slice(1, -1)
-    across = np.abs(padded[inner, 2:] + padded[inner, :-2] - 2 * centre)
-    down = np.abs(padded[2:, inner] + padded[:-2, inner] - 2 * centre)
-    square = np.fmin(across, down) ** 2 / 6
-    seen = np.isfinite(square).astype(float)
-    total = ndimage.uniform_filter(seen, 5)
-    around = ndimage.uniform_filter(np.where(seen > 0, square, 0.0), 5) / np.maximum(total, 1 / 50)
-    shown = np.sqrt(np.where(total > 0, np.maximum(around, 0.0), 0.0))
-    return np.where(known, np.maximum(shown, step(np.where(known, values, 1.0)) / ROUNDING), np.nan)
 
 
 def _visible_law(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from sparsedepth.sensors.blind import diagnose
+from sparsedepth.sensors.floor import NoiseFloor
 from sparsedepth.sensors.presets import names
 from sparsedepth.sensors.record import Sensor
+from sparsedepth.sensors.settings import DEFAULT, SensorSettings
+from sparsedepth.tiling import TiledMap, as_float_map
 from sparsedepth.vocabulary import InputError, Kind, Unit
 
 AUTO, CLEAN = "auto", "clean"
@@ -21,7 +28,8 @@ def sensor_from(choice: SensorChoice) -> Sensor | str:
     Parameters
     ----------
     choice
-        A `Sensor`, the name of a preset, a file that `Sensor.save` wrote, "auto", "clean" or None = "auto".
+        A `Sensor` or its JSON text, the name of a preset, a file that `Sensor.save` wrote, "auto", "clean" or None =
+        "auto".
 
     Returns
     -------
@@ -45,6 +53,8 @@ def sensor_from(choice: SensorChoice) -> Sensor | str:
         raise InputError(f"the sensor is a {type(choice).__name__}; give a Sensor, the name of a preset, or a file")
     if choice in names():
         return Sensor.preset(choice)
+    if choice.lstrip().startswith("{"):
+        return Sensor.from_json(choice)
     if choice.endswith(".json") or Path(choice).exists():
         return Sensor.load(choice)
     raise InputError(
@@ -88,3 +98,78 @@ def in_unit_of_map(sensor: Sensor, unit: Unit, kind: Kind = "depth") -> Sensor:
             f"the sensor is in {sensor.unit} but the map has no unit; give unit='m' or unit='mm', or a DepthImage"
         )
     return sensor.to(unit)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundNoise:
+    """The noise of a map: a sensor to smooth under, or the least standard deviation of its pixels, or neither."""
+
+    sensor: Sensor | None = None
+    floor: NoiseFloor | None = None
+
+
+@dataclass(frozen=True)
+class NoiseChoice:
+    """The sensor that a user names, and the meaning of the numbers of a map."""
+
+    sensor: Sensor | str
+    unit: Unit = ""
+    kind: Kind = "depth"
+    numbers_per_unit: float = 1.0
+    """Of maps that hold stored numbers."""
+
+    def for_numbers(self, unit: Unit, kind: Kind, numbers_per_unit: float = 1.0) -> NoiseChoice:
+        """Return the choice for a map whose numbers have a meaning; "" = the unit of all."""
+        if self.unit and unit and self.unit != unit:
+            raise InputError(f"the map is in {unit}, but unit={self.unit!r} was given; drop unit=")
+        return replace(self, unit=unit or self.unit, kind=kind, numbers_per_unit=numbers_per_unit)
+
+    def as_texts(self) -> dict[str, str]:
+        """Return the choice as texts that another process reads."""
+        return {"sensor": self.sensor.to_json() if isinstance(self.sensor, Sensor) else self.sensor, "unit": self.unit}
+
+    @classmethod
+    def from_texts(cls, sensor: str, unit: Unit) -> NoiseChoice:
+        """Read the texts of `as_texts`."""
+        return cls(sensor if sensor in (AUTO, CLEAN) else Sensor.from_json(sensor), unit)
+
+    def with_variance(self, source: TiledMap) -> TiledMap:
+        """Return a map with the variance of its sensor for each pixel, unless it has one."""
+        found = self.found_in(source, np.inf)
+        if found.sensor is None:
+            return source
+        depth = as_float_map(source.source, source.invalid)
+        known = np.isfinite(depth)
+        variance = np.where(known, found.sensor.std(np.where(known, depth, 1.0)) ** 2, np.inf)
+        return TiledMap.from_array(depth, variance, source.patch_shape, (), source.settings)
+
+    def found_in(self, source: TiledMap, white_limit: float, settings: SensorSettings = DEFAULT) -> FoundNoise:
+        """Find the noise of a map.
+
+        Parameters
+        ----------
+        source
+            The map. One with a variance for each pixel needs nothing else.
+        white_limit
+            Standard deviation of white noise, in those of the map, from which sparse codes smooth it.
+        settings
+            Thresholds.
+
+        Returns
+        -------
+        The sensor in units of the map, if it is to be smoothed under one.
+        """
+        if isinstance(self.sensor, Sensor):
+            if source.sensor_variance is not None:
+                raise InputError("a sensor and a variance for each pixel say the same twice; give one of them")
+            sensor = in_unit_of_map(self.sensor, self.unit, self.kind)
+            return FoundNoise(sensor.scaled(self.numbers_per_unit))
+        if self.sensor == CLEAN or source.sensor_variance is not None:
+            return FoundNoise()
+        sample = source.in_unit_of_map(source.sample)
+        found = diagnose(sample, settings) if self.kind == "depth" else None
+        if found is None or not found.noisy:
+            return FoundNoise(floor=NoiseFloor.fit(sample, settings))
+        white = found.sensor.correlation.adjacent < settings.white_correlation
+        strong = found.white * float(found.sensor.std(source.centre)) >= white_limit * source.scale
+        return FoundNoise(floor=NoiseFloor.fit(sample, settings)) if white and strong else FoundNoise(found.sensor)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.sensors.floor import NoiseFloor
 from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.smooth import Smoothed, Smoother
-from sparsedepth.tiling import Tile, TiledMap, classify_origin
+from sparsedepth.tiling import RestoreTile, Tile, TiledMap, classify_origin
 from sparsedepth.vocabulary import Floats
 
 MARGIN_PX = 96
@@ -66,3 +67,18 @@ class SensorRestorer:
         noise = sensor.std(np.where(known, depth, 1.0)) ** 2
         away = np.where(found.outlier, (depth - found.value) ** 2, 0)
         return Smoothed(depth, np.where(known, noise + away, np.inf), np.zeros_like(known))
+
+
+@dataclass(frozen=True, eq=False)
+class Floored:
+    """Restores tiles of a map of unknown origin: no measured pixel gets less than its least standard deviation."""
+
+    restore: RestoreTile
+    source: TiledMap
+    floor: NoiseFloor
+
+    def __call__(self, tile: Tile, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
+        """Return depth, variance and origin of a tile."""
+        value, variance, origin = self.restore(tile, threads)
+        least = self.floor(value.astype(np.float64) * self.source.scale + self.source.centre) / self.source.scale
+        return value, np.fmax(variance, np.square(least)), origin

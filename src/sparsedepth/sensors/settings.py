@@ -70,6 +70,21 @@ class SensorSettings:
     noisy_evidence: float = 0.22
     """Gate: noise has a sharp floor that most windows share, scenes do not. Set between 0.25 (an Azure Kinect before
     near and far walls) and 0.16 (laser scan of a walkway); 52 of 54 maps of Middlebury fail the other gate."""
+    floor_window_px: int = 5
+    """Side of the window that averages squared second differences for the least standard deviation (by hand)."""
+    noisy_windows: int = 40
+    """Gate: fewer windows, of maps below some 130 x 130 pixels, do not tell noise from texture (laser crops)."""
+    white_ratio: float = 0.15
+    """White noise over all noise, above which the floor must be sharper: structure with some white noise looks alike.
+    No real camera reaches 0.01; Gaussian noise on disparities of Middlebury is above 0.19."""
+    white_evidence: float = 0.45
+    """Gate where white noise is visible. Set between 0.36 (Baby2 with 1 % of Gaussian noise) and 0.58 (simulations)."""
+    white_correlation: float = 0.3
+    """Correlation of adjacent pixels below which strong noise is white, and smoothed by sparse codes."""
+    difference_block_px: int = 6
+    """Side of the blocks in which crossed differences are measured."""
+    flat_percentile: float = 20.0
+    """Percentile of these blocks, from the flattest, that show noise alone."""
     noisy_factor: float = 1.8
     """Factor within which residuals of windows are about the same."""
     pattern_sharpness: float = 0.5

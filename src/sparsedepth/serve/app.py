@@ -235,6 +235,8 @@ def _add_page(app: FastAPI) -> None:
             "qualities": QUALITIES,
             "default_quality": forms.DEFAULT_QUALITY,
             "dictionaries": Dictionary.builtins(),
+            "sensors": forms.SENSOR_NAMES,
+            "sides": forms.SIDES,
             "maps": sorted(forms.MAPS),
             "photos": sorted(forms.PHOTOS),
             "examples": {"maps": examples.MAPS, "pairs": examples.PAIRS},

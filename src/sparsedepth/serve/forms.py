@@ -10,13 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import FORMATS, PROFILES
 from sparsedepth.files.photos import PHOTO_SUFFIXES
+from sparsedepth.hole_filling import HOLES, SIDES
 from sparsedepth.restore import QUALITIES
+from sparsedepth.sensors import Sensor, presets
+from sparsedepth.sensors.choice import AUTO, CLEAN
 from sparsedepth.serve import examples
 from sparsedepth.serve.limits import HTTPError
 from sparsedepth.stereo import solvers
 
 PROFILE_NAMES = ("auto", *PROFILES)
 DEFAULT_QUALITY = "balanced"
+SENSOR_NAMES = (AUTO, CLEAN, *presets.names())
 MAPS = frozenset(FORMATS)
 PHOTOS = frozenset(PHOTO_SUFFIXES)
 NUMBERS = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?( *, *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?)* *$"
@@ -51,7 +55,11 @@ class InpaintForm(Form):
     invalid: str | None = Field(None, pattern=NUMBERS, description="Stored numbers that mean unknown, with commas.")
     dictionary: str | None = _choice(None, Dictionary.builtins(), "A shipped dictionary.")
     quality: str = _choice(DEFAULT_QUALITY, QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
-    outward: bool = Field(False, description="Fill large holes too, less certain inwards.")
+    sensor: str | None = Field(
+        None, max_length=20000, description=f"Noise of the camera: {', '.join(SENSOR_NAMES)}, or a record as JSON."
+    )
+    fill: str = _choice("auto", SIDES, "How holes are filled: auto takes the background for stereo cameras.")
+    holes: str = _choice("auto", HOLES, "Which holes are filled; all = large ones too, less certain inwards.")
 
     @model_validator(mode="before")
     @classmethod
@@ -60,6 +68,14 @@ class InpaintForm(Form):
         if isinstance(texts, dict) and "unit" in texts and "profile" not in texts:
             return {"profile" if name == "unit" else name: text for name, text in texts.items()}
         return texts
+
+    @field_validator("sensor")
+    @classmethod
+    def _known(cls, sensor: str | None) -> str | None:
+        """Check that a sensor is a name or a record; names of files mean nothing here."""
+        if sensor is not None and sensor not in SENSOR_NAMES:
+            Sensor.from_json(sensor)
+        return sensor
 
     @model_validator(mode="after")
     def _scaled(self) -> Self:
@@ -73,17 +89,12 @@ class InpaintForm(Form):
 
     def options(self) -> dict[str, Any]:
         """Return the options as the library calls them."""
-        return {"quality": self.quality, "dictionary": self.dictionary, "outward": self.outward}
+        texts = {"quality": self.quality, "dictionary": self.dictionary, "fill": self.fill, "holes": self.holes}
+        return texts | {"sensor": self.sensor}
 
 
 class DenoiseForm(InpaintForm):
-    """Correct noisy pixels and fill holes."""
-
-    fill: bool = Field(True, description="Fill holes.")
-
-    def options(self) -> dict[str, Any]:
-        """Return the options as the library calls them."""
-        return super().options() | {"fill": self.fill}
+    """Correct outliers, smooth the noise of the sensor, and fill holes."""
 
 
 class MatchForm(Form):

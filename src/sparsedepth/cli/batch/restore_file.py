@@ -92,6 +92,7 @@ def _with_shares(blank: Outcome, result: Restoration, shares: Floats) -> Outcome
         corrected=float(shares[Origin.CORRECTED]),
         filled=float(shares[Origin.FILLED]),
         refused=float(shares[Origin.REFUSED]),
+        smoothed=float(shares[Origin.SMOOTHED]),
     )
 
 
@@ -139,15 +140,21 @@ def _restore_mapped(spec: RestoreSpec, target: Target, blank: Outcome, context: 
         arrays = [source.pixels, out.depth, out.variance, out.origin]
         with memmap.release_pages(arrays, spec.release_seconds):
             with _errors_name(target.source):
-                options = {"variance": _mapped_variance(spec, target), "invalid": source.profile.invalid}
+                options = {"variance": _mapped_variance(spec, target), **_meaning(source.profile)}
                 spec.restore(source.pixels, **options, threads=context.threads, out=out)
             shares = _convert(out, source.profile)
         with _recorded(spec, target, context):
             if target.origin is not None and target.origin.suffix.lower() != ".npy":
                 write_array(target.origin, np.asarray(out.origin))
             files.close()
-    known = float(shares[Origin.MEASURED] + shares[Origin.CORRECTED])
+    known = float(shares[Origin.MEASURED] + shares[Origin.CORRECTED] + shares[Origin.SMOOTHED])
     return replace(_with_shares(blank, out, shares), unit=source.profile.unit, known=known)
+
+
+def _meaning(profile: Profile) -> dict[str, Any]:
+    """Return what the stored numbers of a mapped file mean."""
+    numbers = {"unit": profile.unit, "kind": profile.kind, "numbers_per_unit": profile.scale or 1.0}
+    return {**numbers, "invalid": profile.invalid}
 
 
 def _mapped_variance(spec: RestoreSpec, target: Target) -> Any:

@@ -157,7 +157,9 @@ def _print_outcomes(outcomes: list[Outcome], skipped: int, notes: Notes, as_json
         return
     for outcome in outcomes:
         if outcome.error is None:
-            shares = (f"{getattr(outcome, share):.1%} {share}" for share in ("corrected", "filled", "refused"))
+            shares = (
+                f"{getattr(outcome, share):.1%} {share}" for share in ("smoothed", "corrected", "filled", "refused")
+            )
             print_line(f"{outcome.input} -> {outcome.output}: {', '.join(shares)}, {outcome.seconds:.1f} s")
     if failed or skipped:
         say(f"{len(outcomes) - failed} restored, {failed} failed, {skipped} left out")

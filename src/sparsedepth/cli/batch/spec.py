@@ -19,6 +19,7 @@ from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import memmap, read_array, read_photo
 from sparsedepth.files.photos import PHOTO_SUFFIXES
 from sparsedepth.files.profiles import profile_named
+from sparsedepth.sensors import Sensor
 from sparsedepth.vocabulary import InputError, Restoration
 
 
@@ -60,7 +61,7 @@ class RestoreSpec:
         atoms = None if dictionary is None else hashlib.sha256(dictionary.atoms.tobytes()).hexdigest()
         return {
             "version": __version__,
-            "options": {**self.options, "dictionary": atoms},
+            "options": {**self.options, "dictionary": atoms, "sensor": _words(self.options.get("sensor"))},
             "reading": repr(self.read),
             "writing": [self.output_profile, self.output_scale],
         }
@@ -89,6 +90,8 @@ class RestoreSpec:
 
 
 def _words(value: object) -> str:
+    if isinstance(value, Sensor):
+        return value.to_json()
     if isinstance(value, Dictionary):
         return f"{value.n_atoms} atoms of {value.patch_shape[0]}x{value.patch_shape[1]} pixels"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
@@ -107,6 +110,7 @@ class Outcome:
     corrected: float | None = None
     filled: float | None = None
     refused: float | None = None
+    smoothed: float | None = None
     seconds: float = 0.0
     error: str | None = None
 

@@ -4,7 +4,7 @@ import { Paint, Viewers, canvasOf } from "/page/viewer.js";
 import { drawHistogram, drawSpace } from "/page/plots.js";
 
 const $ = (id) => document.getElementById(id);
-const ORIGINS = ["measured", "corrected", "filled", "refused"];
+const ORIGINS = ["measured", "corrected", "filled", "refused", "smoothed"];
 let about = null;
 let colours = null;
 let chosen = []; // the files, or one example's name
@@ -79,8 +79,8 @@ function fields() {
     const range = typeof chosen === "string" ? {} : { max_disparity: $("max-disparity").value };
     return { ...range, prior: String($("prior").checked) };
   }
-  const given = { profile: $("profile").value, scale: $("scale").value, quality: $("quality").value, dictionary: $("dictionary").value };
-  if ($("outward").checked) given.outward = "true";
+  const given = { profile: $("profile").value, scale: $("scale").value, quality: $("quality").value, dictionary: $("dictionary").value, sensor: $("sensor").value, fill: $("fill").value };
+  if ($("all-holes").checked) given.holes = "all";
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ""));
 }
 
@@ -438,6 +438,8 @@ async function begin() {
   fill($("profile"), about.profiles, { auto: "auto (says what it assumed)" });
   fill($("quality"), about.qualities);
   $("quality").value = about.default_quality;
+  fill($("sensor"), about.sensors, { auto: "auto (from the map)", clean: "clean (no dense noise)" });
+  fill($("fill"), about.sides);
   fill($("dictionary"), ["", ...about.dictionaries], { "": "the quality's own" });
   fill($("example"), [...Object.keys(about.examples.maps), ...Object.keys(about.examples.pairs)], { ...about.examples.maps, ...about.examples.pairs });
   $("kinds").textContent = `Maps: ${about.maps.join(" ")}. Views: ${about.photos.join(" ")}. At most ${Math.round(about.limits.bytes / 1048576)} MiB.`;
