@@ -17,6 +17,7 @@ import pytest
 
 from sparsedepth import InputError, Origin, Restorer, denoise, inpaint
 from sparsedepth.restore import Settings
+from sparsedepth.sensors import PowerLaw, Sensor
 
 
 def frames(n: int | None = None):

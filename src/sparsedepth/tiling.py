@@ -107,7 +107,7 @@ class TiledMap:
     @cached_property
     def sample(self) -> Tile:
         """The tile that methods are fitted on: the whole map, or windows spread evenly over it, put together."""
-        if not self._is_tiled:
+        if not self.is_tiled:
             return self._read(next(self._windows()))
         down, right = (
             [slice(start, start + min(self.settings.sample_px, side)) for start in self._spread_evenly(side)]
@@ -121,12 +121,12 @@ class TiledMap:
 
     def with_margin(self, margin_px: int) -> TiledMap:
         """Return the map with tiles that have at least such a margin."""
-        return replace(self, settings=replace(self.settings, margin_px=margin_px)) if self._is_tiled else self
+        return replace(self, settings=replace(self.settings, margin_px=margin_px)) if self.is_tiled else self
 
     def run(self, restore: RestoreTile, out: Restoration | None, threads: int) -> Restoration:
         """Restore the map tile by tile, into ``out`` if it is given."""
         out = self._allocate() if out is None else self._checked(out)
-        if not self._is_tiled:
+        if not self.is_tiled:
             self._write(out, self.sample.window, *restore(self.sample, threads))
             return out
 
@@ -137,13 +137,14 @@ class TiledMap:
         return out
 
     @property
-    def _is_tiled(self) -> bool:
+    def is_tiled(self) -> bool:
+        """Whether the map is restored in tiles."""
         return self.source.size > self.settings.max_untiled_pixels
 
     def _windows(self) -> Iterator[Window]:
         """Yield the windows that cover the map: a single one, or tiles with a margin."""
         height, width = (max(side, patch) for side, patch in zip(self.shape, self.patch_shape, strict=True))
-        if not self._is_tiled:
+        if not self.is_tiled:
             yield Window.full((height, width))
             return
         side = self.settings.tile_px

@@ -15,8 +15,11 @@ from sparsedepth.sensors.smooth import Smoothed, Smoother
 from sparsedepth.tiling import RestoreTile, Tile, TiledMap, classify_origin
 from sparsedepth.vocabulary import Floats
 
-MARGIN_PX = 96
-"""Margin of tiles, in pixels: farther ones do not change a smoothed pixel by a tenth of its standard deviation."""
+MARGIN_PX = 64
+"""Margin of tiles, in pixels: farther ones change a smoothed pixel by less than 0.01 of its standard deviation."""
+
+WIDER = 16.0
+"""Ratio by which depths of a map may lie outside those of a sample of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,9 @@ class SensorRestorer:
         -------
         A function of a tile and a number of threads; the result is in units of the tile.
         """
-        return cls(source, Smoother.fit(source.in_unit_of_map(source.sample), sensor, settings), correct)
+        sample = source.in_unit_of_map(source.sample)
+        wider = WIDER if source.is_tiled else 1.0
+        return cls(source, Smoother.fit(sample, sensor, settings, wider=wider), correct)
 
     def __call__(self, tile: Tile, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         """Return depth, variance and origin of a tile; its holes are refused."""

@@ -29,10 +29,13 @@ class Scale:
     counts: Floats
 
     @classmethod
-    def of(cls, depth: DepthMap, sensor: Sensor, fraction: float) -> Scale:
-        """Build the scale for the depths of a map; ``fraction`` of the standard deviation is one unit."""
+    def of(cls, depth: DepthMap, sensor: Sensor, fraction: float, wider: float = 1.0) -> Scale:
+        """Build the scale for the depths of a map, and for ``wider`` ones by a ratio.
+
+        A ``fraction`` of the standard deviation is one unit.
+        """
         known = depth[depth > 0] if (depth > 0).any() else np.ones(1)
-        knots = np.geomspace(known.min() * 0.98, known.max() * 1.02, 1024)
+        knots = np.geomspace(known.min() * 0.98 / wider, known.max() * 1.02 * wider, 1024 if wider == 1 else 4096)
         std = sensor.std(knots)
         if not (std > 0).all():
             raise InputError("the sensor has no noise at some depth of the frame; give it noise or a step there")
@@ -123,13 +126,21 @@ class Smoother:
 
     @classmethod
     def fit(
-        cls, sample: DepthMap, sensor: Sensor, settings: SensorSettings = DEFAULT, outlier_mask: Mask | None = None
+        cls,
+        sample: DepthMap,
+        sensor: Sensor,
+        settings: SensorSettings = DEFAULT,
+        outlier_mask: Mask | None = None,
+        wider: float = 1.0,
     ) -> Smoother:
-        """Smooth a sample, and keep what is usual in it; parameters are those of `smooth`."""
+        """Smooth a sample, and keep what is usual in it.
+
+        Parameters are those of `smooth`; other parts may have depths that are ``wider`` by a ratio.
+        """
         values = _checked(sample, settings)
         cell = cell_side(np.isfinite(values), settings)
         fraction = max(visible_fraction(sensor.correlation.scaled(1 / cell), settings), settings.min_visible)
-        scale = Scale.of(values, sensor, fraction)
+        scale = Scale.of(values, sensor, fraction, wider)
         fitted = cls(sensor, settings, scale, fraction, cell, Usual(), _nothing(values))
         smoothed, usual = fitted._smooth(values, outlier_mask)
         return replace(fitted, usual=usual, of_sample=smoothed)
