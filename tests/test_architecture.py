@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "baselines": {"vocabulary", "checks"},
     "metrics": {"vocabulary", "checks"},
     "stereo": {"vocabulary", "neighbourhood", "components", "fitted", "parallel"},
-    "matching": {"vocabulary", "stereo", "restore"},
+    "matching": {"vocabulary", "stereo", "restore", "sensors"},
     "sensors": {"vocabulary", "tiling"},
     "hole_filling": {"vocabulary", "holes"},
     "data": {"vocabulary", "files"},

@@ -9,7 +9,7 @@ import pytest
 from rooms import room
 from test_blind import SIMULATED, frame_of
 
-from sparsedepth import DepthImage, InputError, Origin, Restorer, Sensor, believe, denoise, inpaint
+from sparsedepth import DepthImage, InputError, Origin, Restorer, Sensor, believe, denoise, inpaint, match
 from sparsedepth.restore import Settings
 from sparsedepth.sensors import PowerLaw
 from sparsedepth.sensors.floor import least_std
@@ -136,3 +136,14 @@ def test_the_belief_of_the_paper_takes_a_sensor():
     plain, under = believe(depth[part], stride=4), believe(depth[part], stride=4, sensor=KINECT, unit="mm")
     errors = [np.sqrt(np.mean((found.mean - truth[part]) ** 2)) for found in (plain, under)]
     assert errors[1] < errors[0]
+
+
+def test_matching_takes_a_sensor_in_pixels():
+    scene = np.random.default_rng(0).integers(0, 255, (24, 60), np.uint8)
+    views = scene[:, 4:50], scene[:, 7:53]
+    sensor = Sensor(unit="px", noise=PowerLaw(constant=0.3))
+    plain, under = (match(*views, max_disparity=8, sensor=choice) for choice in (None, sensor))
+    np.testing.assert_array_equal(plain.disparity, under.disparity)
+    assert (plain.variance != under.variance).any()
+    with pytest.raises(InputError, match="disparities are in px"):
+        match(*views, max_disparity=8, sensor="kinect_v1")

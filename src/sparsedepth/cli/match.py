@@ -52,6 +52,9 @@ def match_command(
     focal: Annotated[float | None, typer.Option("--focal", help="Focal length, in pixels.")] = None,
     baseline: Annotated[float | None, typer.Option("--baseline", help="Between the cameras, in metres.")] = None,
     no_prior: Annotated[bool, typer.Option("--no-prior", help="Variances without the sparse belief; faster.")] = False,
+    sensor: Annotated[
+        str | None, typer.Option("--sensor", help="File of a sensor in px: noise that the belief allows for.")
+    ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Solve again with the belief, so often.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option("--threads", help="All cores by default.", min=1)] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of solvers that choose by chance.", min=0)] = 0,
@@ -69,8 +72,8 @@ def match_command(
     begin = time.monotonic()
     solvers.load(solver)
     pair = StereoPair.from_images(read_photo(left), read_photo(right), max_disparity)
-    options: dict[str, Any] = {"prior": not no_prior, "rounds": rounds, "threads": threads, "seed": seed}
-    found = _follow(stages(pair, solver=solver, **options))
+    options: dict[str, Any] = {"prior": not no_prior, "sensor": sensor, "rounds": rounds}
+    found = _follow(stages(pair, solver=solver, **options, threads=threads, seed=seed))
     _write(found, paths, (focal or 0) * (baseline or 0))
     facts = _facts(found, pair, solver, not no_prior) | {"seconds": round(time.monotonic() - begin, 3)}
     _print_facts(facts | {name: str(path) for name, path in paths.items()}, left, right, output, as_json)
