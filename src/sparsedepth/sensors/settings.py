@@ -70,8 +70,6 @@ class SensorSettings:
     noisy_evidence: float = 0.22
     """Gate: noise has a sharp floor that most windows share, scenes do not. Set between 0.25 (an Azure Kinect before
     near and far walls) and 0.16 (laser scan of a walkway); 52 of 54 maps of Middlebury fail the other gate."""
-    floor_window_px: int = 5
-    """Side of the window that averages squared second differences for the least standard deviation (by hand)."""
     noisy_windows: int = 40
     """Gate: fewer windows, of maps below some 130 x 130 pixels, do not tell noise from texture (laser crops)."""
     white_ratio: float = 0.15
