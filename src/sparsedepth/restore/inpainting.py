@@ -173,7 +173,8 @@ def guided_inpaint(
     theirs = membrane(shown, affinity, plain.depth, settings.membrane)
     ours = membrane(np.where(valid, result.depth, np.nan), affinity, result.depth, settings.membrane)
     step, wanted = (theirs - plain.depth)[held_out], (result.depth - plain.depth)[held_out]
-    weight = blend_weight(step, wanted) if many else 1.0
+    misleading = bool(np.square(step - wanted).sum() > np.square(wanted).sum())
+    weight = blend_weight(step, wanted) if many or misleading else 1.0
     variance = _disagreement(ours, result)
     if held_out.any():
         error = np.square(plain.depth + weight * (theirs - plain.depth) - result.depth)[held_out]
