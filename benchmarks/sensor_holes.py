@@ -1,7 +1,8 @@
 """Fill held-out holes of real depth frames. ``python benchmarks/sensor_holes.py`` needs SPARSEDEPTH_DATA.
 
 For each sensor and each side it prints the errors of filled pixels, the share in mid-air, and the calibration of the
-variance. ``--today`` adds `denoise` with ``fill=True, outward=True``; ``--time`` adds the CPU seconds of a frame.
+variance, then the CPU seconds of a frame and the share of the real holes that is refused. ``--today`` adds `denoise`
+with ``fill=True, outward=True``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,8 +34,8 @@ BLOCK_PX = 24
 MEDIAN = 0.455
 """Median of a squared standard normal number."""
 
-Filler = Callable[[np.ndarray, np.ndarray, str], tuple[np.ndarray, np.ndarray, np.ndarray]]
-"""(smoothed frame, its variance, name of the sensor) -> (values, variances, refused pixels)."""
+Filler = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
+"""(smoothed frame, its variance) -> (values, variances, refused pixels)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,85 +124,93 @@ def hold_out_pieces(depth: np.ndarray, truth: np.ndarray, number: int) -> HeldOu
 def ours(side: str) -> Filler:
     """Return the filling of `sparsedepth.holes` by a side."""
 
-    def filler(value: np.ndarray, variance: np.ndarray, sensor: str):
+    def filler(value: np.ndarray, variance: np.ndarray):
         got = fill(value, variance, side)  # pyright: ignore[reportArgumentType]
         return got.value, got.variance, got.refused
 
     return filler
 
 
-def today(value: np.ndarray, variance: np.ndarray, sensor: str):
+def today(value: np.ndarray, variance: np.ndarray):
     """Fill by `denoise` as it is without a sensor."""
     got = denoise(value.astype(np.float32), fill=True, outward=True)
     return got.depth, got.variance, ~np.isfinite(got.depth)
 
 
-def measure(name: str, sensor: str, filler: Filler, hide: Callable[..., HeldOut], every: int = 1) -> None:
-    """Print errors of held-out pixels that are not refused, over all frames of a sensor.
+@dataclass(eq=False)
+class Tally:
+    """Errors of one filler on the held-out pixels of all frames of a sensor, in parts."""
 
-    Errors are those against the frame before hiding. Honesty (median of error^2 / variance over its Gaussian value),
-    coverage and deciles are those against the reference, whose noise is independent, where there is one. A pixel is in
-    mid-air if it lies between 20 and 80 % of the way from the near side to the truth.
+    errors: list[np.ndarray] = field(default_factory=list)
+    ratios: list[np.ndarray] = field(default_factory=list)
+    variances: list[np.ndarray] = field(default_factory=list)
+    in_air: list[np.ndarray] = field(default_factory=list)
+    refused: list[np.ndarray] = field(default_factory=list)
+    refused_holes: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, got: tuple[np.ndarray, np.ndarray, np.ndarray], held_out: HeldOut, reference: np.ndarray) -> None:
+        """Add a filled frame. Calibration is judged by the reference, whose noise is independent, where it is known."""
+        value, variance, refused = got
+        judged = held_out.where & ~refused
+        known = judged & np.isfinite(reference)
+        truth, near = held_out.truth[judged], held_out.near[judged]
+        place = (value[judged] - near) / (truth - near)
+        self.errors.append(value[judged] - truth)
+        self.ratios.append((value - reference)[known] ** 2 / variance[known])
+        self.variances.append(variance[known])
+        self.in_air.append(((place > 0.2) & (place < 0.8))[np.isfinite(near)])
+        self.refused.append(refused[held_out.where])
+
+    def line(self) -> str:
+        """Summarise: RMS and median error, share in mid-air, honesty, coverage of two deviations, share refused."""
+        error, ratio, variance, air, refused = (
+            np.concatenate(part) for part in (self.errors, self.ratios, self.variances, self.in_air, self.refused)
+        )
+        parts = np.array_split(ratio[np.argsort(variance, kind="stable")], 10)
+        deciles = " ".join(f"{np.median(part) / MEDIAN:.2f}" for part in parts if len(part))
+        return (
+            f"n {len(error):6d}  RMS {np.sqrt(np.mean(error**2)):6.1f}  median {np.median(np.abs(error)):5.1f}  "
+            f"mid-air {air.mean() if air.size else np.nan:.3f}  honesty {np.median(ratio) / MEDIAN:.2f}  within two "
+            f"{(ratio < 4).mean():.3f}  refused {refused.mean():.3f}  deciles {deciles}  "
+            f"{np.mean(self.seconds):.3f} s  refused of real holes {np.mean(self.refused_holes):.3f} "
+            f"(most {max(self.refused_holes):.3f})"
+        )
+
+
+def measure(sensor: str, fillers: dict[str, Filler], hide: Callable[..., HeldOut], every: int = 1) -> dict[str, Tally]:
+    """Hide pixels of all frames of a sensor, smooth what is left, and fill it.
+
+    Errors are those against the smoothed frame before hiding, of pixels that are not refused. A pixel is in mid-air if
+    it lies between 20 and 80 % of the way from the near side to the truth. Honesty is the median of error^2 / variance
+    over its Gaussian value; the error is that against the reference then.
     """
-    errors, ratios, levels, airs, refusals = [], [], [], [], []
+    model, tallies = Sensor.preset(PRESETS[sensor]), {name: Tally() for name in fillers}
     for number, depth, reference in list(frames(sensor))[::every]:
-        model = Sensor.preset(PRESETS[sensor])
         truth, noise = smooth.smooth(depth, model)
         held_out = hide(depth, np.where(noise < (STEP_MM / 8) ** 2, truth, np.nan), number)
         value, variance = smooth.smooth(np.where(held_out.where, np.nan, depth), model)
-        filled, promised, refused = filler(value, variance, sensor)
-        refusals.append(refused[held_out.where])
-        judged = held_out.where & ~refused
-        truth, near = held_out.truth[judged], held_out.near[judged]
-        errors.append(filled[judged] - truth)
-        known = judged & np.isfinite(reference)
-        ratios.append((filled - reference)[known] ** 2 / promised[known])
-        levels.append(promised[known])
-        place = (filled[judged] - near) / (truth - near)
-        airs.append(((place > 0.2) & (place < 0.8))[np.isfinite(near)])
-    error, ratio, level = (np.concatenate(part) for part in (errors, ratios, levels))
-    order = np.argsort(level, kind="stable")
-    deciles = [np.median(part) / MEDIAN for part in np.array_split(ratio[order], 10)]
-    air = np.concatenate(airs).mean() if np.concatenate(airs).size else np.nan
-    print(
-        f"{name:24s} {sensor:20s} n {len(error):6d}  RMS {np.sqrt(np.mean(error**2)):6.1f}  median "
-        f"{np.median(np.abs(error)):5.1f}  mid-air {air:.3f}  honesty {np.median(ratio) / MEDIAN:.2f}  within two "
-        f"{(ratio < 4).mean():.3f}  refused {np.concatenate(refusals).mean():.3f}  deciles "
-        f"{' '.join(f'{decile:.2f}' for decile in deciles)}",
-        flush=True,
-    )
-
-
-def refused_share(sensor: str, side: str) -> None:
-    """Print the share of the real holes of a sensor that is refused, and the CPU seconds of a frame."""
-    shares, seconds = [], []
-    for _, depth, _ in frames(sensor):
-        value, variance = smooth.smooth(depth, Sensor.preset(PRESETS[sensor]))
-        start = time.process_time()
-        refused = fill(value, variance, side).refused  # pyright: ignore[reportArgumentType]
-        seconds.append(time.process_time() - start)
-        shares.append(refused[np.isnan(depth)].mean())
-    print(
-        f"{side:12s} {sensor:20s} refused {np.mean(shares):.3f} (most {max(shares):.3f})  {np.mean(seconds):.3f} s",
-        flush=True,
-    )
+        for name, filler in fillers.items():
+            start = time.process_time()
+            got = filler(value, variance)
+            tallies[name].seconds.append(time.process_time() - start)
+            tallies[name].refused_holes.append(float(got[2][np.isnan(depth)].mean()))
+            tallies[name].add(got, held_out, reference)
+    return tallies
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--today", action="store_true")
-    parser.add_argument("--time", action="store_true")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--sides", nargs="*", default=["background", "nearest", "surface"])
+    parser.add_argument("--sensors", nargs="*", default=SENSORS)
     chosen = parser.parse_args()
     fillers = {side: ours(side) for side in chosen.sides} | ({"denoise": today} if chosen.today else {})
-    for sensor in SENSORS:
+    for sensor in chosen.sensors:
         for hide in (hold_out_shadows, hold_out_pieces):
-            for name, filler in fillers.items():
-                measure(f"{name}, {hide.__name__[9:]}", sensor, filler, hide, chosen.every)
-        if chosen.time:
-            for side in chosen.sides:
-                refused_share(sensor, side)
+            for name, tally in measure(sensor, fillers, hide, chosen.every).items():
+                print(f"{name:10s} {hide.__name__[9:]:7s} {sensor:20s} {tally.line()}", flush=True)
 
 
 if __name__ == "__main__":

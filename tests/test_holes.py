@@ -178,6 +178,17 @@ def test_the_same_map_gives_the_same_bits(side):
         assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_depths_stay_positive_however_large_the_noise(side):
+    rng = np.random.default_rng(8)
+    depth = np.where(rng.random((60, 80)) < 0.6, np.nan, rng.uniform(1, 1e4, (60, 80)))
+    depth[20:40, 20:60] = np.nan
+    found = fill(depth, np.where(np.isnan(depth), np.inf, 4 * depth**2), side)
+    assert (found.value > 0).all()
+    assert np.isfinite(found.value).all()
+    assert np.isfinite(found.variance).all()
+
+
 def test_the_unit_of_depth_does_not_matter():
     depth, _ = shadow()
     one, other = (fill(f * depth, f**2 * variance_of(depth), "background") for f in (1.0, 1e-3))

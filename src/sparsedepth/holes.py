@@ -167,7 +167,7 @@ def _fill_all(near: _Nearness, side: Side, guide: Floats | None, reach_px: int, 
     every[order] = np.arange(len(order))
     both = Filling(*(np.concatenate(pair)[every[missing.ravel()]] for pair in zip(gaps, rest, strict=True)))
     both = _fill_deep(both, near.value, settings)
-    return _on_plate(both, near, settings) if side == "surface" else both
+    return _on_plate(both, closed.value, missing, settings) if side == "surface" else both
 
 
 def _close_gaps(near: _Nearness, side: Side, settings: HoleSettings) -> tuple[_Nearness, NDArray[np.int32], Filling]:
@@ -201,14 +201,13 @@ def _fill_deep(found: Filling, nearness: Floats, settings: HoleSettings) -> Fill
     return found._replace(value=value, variance=variance, other=np.where(deep, value, found.other))
 
 
-def _on_plate(found: Filling, near: _Nearness, settings: HoleSettings) -> Filling:
+def _on_plate(found: Filling, closed: Floats, missing: Mask, settings: HoleSettings) -> Filling:
     """Replace values by those of a robust thin plate; their difference adds to the variance."""
-    missing = np.isnan(near.value)
-    known = near.value[~missing].astype(np.float64)
+    known = closed[~np.isnan(closed)].astype(np.float64)
     centre, scale = known.mean(), max(known.std(), np.finfo(np.float32).tiny)
     skip = np.zeros(missing.shape, bool)
     skip[missing] = found.distance > settings.refuse_px
-    plate = interpolate((near.value - centre) / scale, skip, settings.surface).robust[missing] * scale + centre
+    plate = interpolate((closed - centre) / scale, skip, settings.surface).robust[missing] * scale + centre
     plate = np.clip(plate, known.min(), known.max()).astype(np.float32)
-    variance = found.variance + settings.spread_ratio * np.square(plate - found.value)
+    variance = found.variance + settings.plate_ratio * np.square(plate - found.value)
     return found._replace(value=plate, variance=variance)

@@ -20,7 +20,7 @@ from sparsedepth.vocabulary import Floats, Vector
 Side = Literal["background", "nearest", "surface"]
 """Surface that a hole belongs to: the farther one, the nearest one in the map, or a plate through all."""
 
-PLATES = SurfaceSettings(plate_iterations=150, reweightings=2, robust_iterations=40)
+PLATES = SurfaceSettings(plate_iterations=150, reweightings=1, robust_iterations=30)
 """Thin plates with fewer iterations than the default, for speed. Set by hand."""
 GUIDE = GuideSettings()
 
@@ -29,7 +29,7 @@ GUIDE = GuideSettings()
 class HoleSettings:
     """Thresholds of the filling and constants of its variance.
 
-    Provenance: chosen on the frames of data/sensors (Kinect v1, RealSense D435 and D455, Pico Zense) with held-out
+    Provenance: chosen on all frames of data/sensors (Kinect v1, RealSense D435 and D455, Pico Zense) with held-out
     shadows and discs (benchmarks/sensor_holes.py), unless a field says otherwise. Fractions are of the nearness: of 1/z
     where the filling works on 1/z.
     """
@@ -54,23 +54,23 @@ class HoleSettings:
     """Width of the crossings that decide, over that of the narrowest one."""
     narrow_px: float = 1.5
     """Pixels by which they may be wider in any case. Set by hand."""
-    distance_power: float = 2.0
-    """Power of the distance that weights of surfaces fall with."""
     rag_px: int = 3
     """Half the side of the windows in which the sides of adjacent missing pixels are compared. Set by hand."""
     rag_passes: int = 2
     """Times that sides are compared. Set by hand."""
     refuse_px: float = 40.0
     """Distance to the nearest valid pixel beyond which a filled pixel is refused. Set by hand."""
-    refuse_std: float = 0.3
+    refuse_std: float = 0.5
     """Standard deviation, as a fraction of the value, beyond which a filled pixel is refused. Set by hand."""
-    deep_std: float = 0.5
+    deep_std: float = 0.6
     """Standard deviation of pixels without a valid one within reach, as a fraction. Set by hand."""
-    side_ratio: float = 1.15
+    side_ratio: float = 1.2
     """Variance of a continued surface over that of the valid pixels that it continues."""
-    spread_ratio: float = 0.2
+    spread_ratio: float = 0.12
     """Part of the variance of the continued surfaces about their mean that counts."""
-    growth: float = 3e-4
+    plate_ratio: float = 0.2
+    """Part of the squared difference of a plate from the nearest surface that counts."""
+    growth: float = 4e-4
     """Standard deviation that a continued surface gains, as a fraction a pixel."""
     wrong_side: float = 0.45
     """Probability that the other side is right where both have equal evidence."""
@@ -78,7 +78,7 @@ class HoleSettings:
     wrong_side_power: float = 1.5
     """Fall of the logarithm of that probability: a factor, and a power of the ratio of the evidence less one."""
     surface: SurfaceSettings = PLATES
-    """Thin plates of the side "surface"; fewer iterations than the default, for speed."""
+    """Thin plates of the side "surface"."""
     guide: GuideSettings = GUIDE
     """Use of a picture."""
 
@@ -154,10 +154,10 @@ def _farther(candidates: Candidates, settings: HoleSettings) -> _Evidence:
 
 
 def _continued(candidates: Candidates, evidence: _Evidence, settings: HoleSettings) -> Filling:
-    """Average all surfaces that agree with the leading one, by their distance; find the other side."""
+    """Average all surfaces that agree with the leading one, by their squared distance; find the other side."""
     same = candidates.agree_with(evidence.lead)
-    distance = np.maximum(candidates.distance, np.float32(0.5))
-    weight = np.where(same, distance**-settings.distance_power, 0).astype(np.float32)
+    distance = candidates.distance
+    weight = np.where(same, np.float32(1) / np.square(np.minimum(distance, np.float32(1e15))), np.float32(0))
     total = weight.sum(axis=0)
     weight /= np.where(total > 0, total, 1)
     values = np.where(same, candidates.value, 0)
