@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
 from sparsedepth.holes_guide import side_by_colour
-from sparsedepth.holes_rays import NEIGHBOURS, NOTHING, Mask, Planes, Rays
-from sparsedepth.holes_sides import Filling, HoleSettings, Side, fill_by_rays, fill_towards, smooth_sides
+from sparsedepth.holes_rays import DIRECTIONS, NEIGHBOURS, NOTHING, Mask, Planes, Rays
+from sparsedepth.holes_sides import DEFAULT, Filling, HoleSettings, Side, fill_by_rays, fill_towards, smooth_sides
 from sparsedepth.surfaces import interpolate
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Vector
 
@@ -60,7 +60,7 @@ def fill(
     disparity: bool = True,
     larger_is_farther: bool = True,
     reach_px: int = 64,
-    settings: HoleSettings = HoleSettings(),  # noqa: B008 (frozen)
+    settings: HoleSettings = DEFAULT,
 ) -> Fill:
     """Fill every missing pixel of a map from the side that its hole belongs to.
 
@@ -75,7 +75,8 @@ def fill(
         the nearest valid pixel. "surface": a robust thin plate, for holes that are no shadows (time of flight).
     guide
         Picture of the same view, (height, width) or (height, width, channels). It decides between two sides where it
-        does so for known pixels around the hole. "surface" does not use it.
+        does so correctly for valid pixels along steps around the hole, and mostly so in the whole map. A tile of a map
+        counts as a map here. "surface" does not use it.
     disparity
         Whether planes of the scene are planes in the inverse of the map, as for depths. All must be positive then.
     larger_is_farther
@@ -111,8 +112,10 @@ def fill(
     if valid.all() or not valid.any():
         return Fill(values, np.where(valid, spread, np.inf), ~valid)
     near = _Nearness.of(values, spread, inverse, -1.0 if larger_is_farther else 1.0)
-    found, refused = _fill_all(near, side, guide, reach_px, settings)
+    found = _fill_all(near, side, guide, reach_px, settings)
     filled, promised = near.back(found.value, found.variance)
+    promised += found.wrong * np.square(near.back(found.other, found.variance)[0] - filled)
+    refused = (found.distance > settings.refuse_px) | (np.sqrt(promised) > settings.refuse_std * np.abs(filled))
     value, total = values.copy(), np.where(valid, spread, np.inf)
     value[~valid], total[~valid] = filled, promised
     mask = np.zeros(valid.shape, bool)
@@ -146,33 +149,25 @@ def _margin(settings: HoleSettings) -> int:
     return settings.fit_px + settings.rag_px * settings.rag_passes + 2
 
 
-def _fill_all(
-    near: _Nearness, side: Side, guide: Floats | None, reach_px: int, settings: HoleSettings
-) -> tuple[Filling, Mask]:
-    """Fill all missing pixels in their order, and mark those to refuse."""
+def _fill_all(near: _Nearness, side: Side, guide: Floats | None, reach_px: int, settings: HoleSettings) -> Filling:
+    """Fill all missing pixels in their order."""
     missing = np.isnan(near.value)
     closed, where, gaps = _close_gaps(near, side, settings)
     reach = reach_px - _margin(settings)
-    rays = Rays.cast(~np.isnan(closed.value), reach)
+    rays = Rays.cast(~np.isnan(closed.value), reach, NEIGHBOURS if side == "surface" else DIRECTIONS)
     planes = Planes.fit(closed.value, closed.variance, rays.hits, settings.fit_px, settings.gate, settings.slope)
     rest = fill_by_rays(rays, planes, side, settings)
     if guide is not None and side != "surface":
         picked = side_by_colour(closed.value, guide, rays, planes, reach_px, settings.tolerance, settings.guide)
         rest = fill_towards(rest, picked, rays, planes, side, settings)
-    rest = smooth_sides(rest, rays, planes, side, settings)
+    if side != "surface":
+        rest = smooth_sides(rest, rays, planes, side, settings)
     every = np.zeros(missing.size, np.intp)
     order = np.concatenate([where, rays.holes]).astype(np.intp)
     every[order] = np.arange(len(order))
     both = Filling(*(np.concatenate(pair)[every[missing.ravel()]] for pair in zip(gaps, rest, strict=True)))
-    both = both._replace(value=_nearest_where(both.distance == NOTHING, both.value, near.value))
-    if side == "surface":
-        both = _on_plate(both, near, settings)
-    refused = (both.distance > settings.refuse_px) | _too_uncertain(both, settings)
-    return both, refused
-
-
-def _too_uncertain(found: Filling, settings: HoleSettings) -> Mask:
-    return np.sqrt(found.variance) > settings.refuse_std * np.abs(found.value)
+    both = _fill_deep(both, near.value, settings)
+    return _on_plate(both, closed.value, missing, settings) if side == "surface" else both
 
 
 def _close_gaps(near: _Nearness, side: Side, settings: HoleSettings) -> tuple[_Nearness, NDArray[np.int32], Filling]:
@@ -195,23 +190,24 @@ def _close_gaps(near: _Nearness, side: Side, settings: HoleSettings) -> tuple[_N
     return near._replace(value=value, variance=variance), rays.holes, found
 
 
-def _nearest_where(deep: Mask, value: Vector, nearness: Floats) -> Vector:
-    """Replace values that no ray could give by that of the nearest valid pixel."""
+def _fill_deep(found: Filling, nearness: Floats, settings: HoleSettings) -> Filling:
+    """Give pixels that no valid pixel is within reach of the value of the nearest one, and a large variance."""
+    deep, missing = found.distance == NOTHING, np.isnan(nearness)
     if not deep.any():
-        return value
-    missing = np.isnan(nearness)
+        return found
     places: Any = distance_transform_edt(missing, return_distances=False, return_indices=True)
-    return np.where(deep, nearness[tuple(places)][missing], value)
+    value = np.where(deep, nearness[tuple(places)][missing], found.value)
+    variance = np.where(deep, np.square(settings.deep_std * value), found.variance)
+    return found._replace(value=value, variance=variance, other=np.where(deep, value, found.other))
 
 
-def _on_plate(found: Filling, near: _Nearness, settings: HoleSettings) -> Filling:
+def _on_plate(found: Filling, closed: Floats, missing: Mask, settings: HoleSettings) -> Filling:
     """Replace values by those of a robust thin plate; their difference adds to the variance."""
-    missing = np.isnan(near.value)
-    known = near.value[~missing].astype(np.float64)
+    known = closed[~np.isnan(closed)].astype(np.float64)
     centre, scale = known.mean(), max(known.std(), np.finfo(np.float32).tiny)
     skip = np.zeros(missing.shape, bool)
     skip[missing] = found.distance > settings.refuse_px
-    plate = interpolate((near.value - centre) / scale, skip, settings.surface).robust[missing] * scale + centre
+    plate = interpolate((closed - centre) / scale, skip, settings.surface).robust[missing] * scale + centre
     plate = np.clip(plate, known.min(), known.max()).astype(np.float32)
-    variance = found.variance + settings.spread_ratio * np.square(plate - found.value)
+    variance = found.variance + settings.plate_ratio * np.square(plate - found.value)
     return found._replace(value=plate, variance=variance)

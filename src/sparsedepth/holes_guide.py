@@ -36,6 +36,9 @@ class GuideSettings:
     """Largest fraction of the held-out pixels of each side that are assigned wrongly."""
     least_pixels: int = 150
     """Fewest held-out pixels of each side within the window."""
+    least_correct_of_map: float = 0.6
+    most_wrong_of_map: float = 0.1
+    """Both fractions for all held-out pixels of the map: else, the picture matches some edges by chance."""
 
 
 class _Verdict(NamedTuple):
@@ -157,6 +160,9 @@ def _trusted(scene: _Scene, reach_px: int, settings: GuideSettings) -> Mask:
         counted = [np.zeros(valid.shape, np.float32) for _ in range(3)]
         for part, judged in zip(counted, (both, right, both & decided & ~right), strict=True):
             part.ravel()[rays.holes] = judged & side
+        sums = [float(part.sum()) for part in counted]
+        if sums[1] < settings.least_correct_of_map * sums[0] or sums[2] > settings.most_wrong_of_map * sums[0]:
+            return np.zeros(valid.shape, bool)
         total, correct, wrong = (np.rint(box_sum(part, side_px)) for part in counted)
         trusted &= (total >= settings.least_pixels) & (correct >= settings.least_correct * total)
         trusted &= wrong <= settings.most_wrong * total

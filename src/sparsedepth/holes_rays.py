@@ -151,7 +151,8 @@ class Planes:
             scale = np.maximum(np.abs(level[at]), 4 / gate * np.sqrt(found.variance[at]))
             offset, down_, right_ = window.fit(at, level[at], scale, gate, slope)
             down[at], right[at] = down_, right_
-            level[at] += offset
+            most = np.abs(level[at]) / 2
+            level[at] += np.clip(offset, -most, most)
         return cls(level, down, right, found.variance)
 
 

@@ -20,7 +20,7 @@ from sparsedepth.vocabulary import Floats, Vector
 Side = Literal["background", "nearest", "surface"]
 """Surface that a hole belongs to: the farther one, the nearest one in the map, or a plate through all."""
 
-PLATES = SurfaceSettings(plate_iterations=150, reweightings=2, robust_iterations=40)
+PLATES = SurfaceSettings(plate_iterations=150, reweightings=1, robust_iterations=30)
 """Thin plates with fewer iterations than the default, for speed. Set by hand."""
 GUIDE = GuideSettings()
 
@@ -29,7 +29,7 @@ GUIDE = GuideSettings()
 class HoleSettings:
     """Thresholds of the filling and constants of its variance.
 
-    Provenance: chosen on the frames of data/sensors (Kinect v1, RealSense D435 and D455, Pico Zense) with held-out
+    Provenance: chosen on all frames of data/sensors (Kinect v1, RealSense D435 and D455, Pico Zense) with held-out
     shadows and discs (benchmarks/sensor_holes.py), unless a field says otherwise. Fractions are of the nearness: of 1/z
     where the filling works on 1/z.
     """
@@ -54,21 +54,23 @@ class HoleSettings:
     """Width of the crossings that decide, over that of the narrowest one."""
     narrow_px: float = 1.5
     """Pixels by which they may be wider in any case. Set by hand."""
-    distance_power: float = 2.0
-    """Power of the distance that weights of surfaces fall with."""
     rag_px: int = 3
     """Half the side of the windows in which the sides of adjacent missing pixels are compared. Set by hand."""
     rag_passes: int = 2
     """Times that sides are compared. Set by hand."""
     refuse_px: float = 40.0
     """Distance to the nearest valid pixel beyond which a filled pixel is refused. Set by hand."""
-    refuse_std: float = 0.3
+    refuse_std: float = 0.5
     """Standard deviation, as a fraction of the value, beyond which a filled pixel is refused. Set by hand."""
-    side_ratio: float = 1.15
+    deep_std: float = 0.6
+    """Standard deviation of pixels without a valid one within reach, as a fraction. Set by hand."""
+    side_ratio: float = 1.2
     """Variance of a continued surface over that of the valid pixels that it continues."""
-    spread_ratio: float = 0.2
+    spread_ratio: float = 0.12
     """Part of the variance of the continued surfaces about their mean that counts."""
-    growth: float = 3e-4
+    plate_ratio: float = 0.2
+    """Part of the squared difference of a plate from the nearest surface that counts."""
+    growth: float = 4e-4
     """Standard deviation that a continued surface gains, as a fraction a pixel."""
     wrong_side: float = 0.45
     """Probability that the other side is right where both have equal evidence."""
@@ -76,7 +78,7 @@ class HoleSettings:
     wrong_side_power: float = 1.5
     """Fall of the logarithm of that probability: a factor, and a power of the ratio of the evidence less one."""
     surface: SurfaceSettings = PLATES
-    """Thin plates of the side "surface"; fewer iterations than the default, for speed."""
+    """Thin plates of the side "surface"."""
     guide: GuideSettings = GUIDE
     """Use of a picture."""
 
@@ -86,39 +88,54 @@ class HoleSettings:
         return Tolerance(self.agree, self.agree_sigmas, self.steepest)
 
 
+DEFAULT = HoleSettings()
+
+
 class Filling(NamedTuple):
-    """Filled pixels (n,) in nearness, and the evidence for them."""
+    """Filled pixels (n,) in nearness, and the other side that they may belong to."""
 
     value: Vector
     variance: Vector
+    """Of the surface that was continued."""
     distance: Vector
     """Pixels to the nearest valid one; `NOTHING` = none within reach."""
-    step: Vector
-    """Difference to the other side; 0 = there is none."""
-    ratio: Vector
-    """Evidence of this side over that of the other, at least 1."""
+    other: Vector
+    """Nearness of the other side; the value itself if there is none."""
+    wrong: Vector
+    """Probability of the other side."""
+
+
+class _Evidence(NamedTuple):
+    """Directions of the surfaces that missing pixels belong to, and widths of crossings (directions, n)."""
+
+    lead: NDArray[np.intp]
+    own: Floats
+    """Width that counts for a direction if it belongs to the leading surface."""
+    against: Floats
+    """Width that counts for a direction if it belongs to another surface."""
 
 
 def fill_by_rays(rays: Rays, planes: Planes, side: Side, settings: HoleSettings) -> Filling:
     """Choose a side for each missing pixel by what its rays meet, and continue it."""
-    parts = [Filling(*np.zeros((5, 0), np.float32))]
+    parts = [Filling(*np.zeros((len(Filling._fields), 0), np.float32))]
     for _, part in rays.chunks():
         candidates = Candidates.of(part, planes, settings.tolerance)
-        parts.append(_continued(candidates, *_lead(candidates, side, settings), settings))
+        parts.append(_continued(candidates, _lead(candidates, side, settings), settings))
     return Filling(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _lead(candidates: Candidates, side: Side, settings: HoleSettings) -> tuple[NDArray[np.intp], Floats]:
-    """Return the direction of the surface that each missing pixel belongs to, and the evidence for each direction."""
+def _lead(candidates: Candidates, side: Side, settings: HoleSettings) -> _Evidence:
+    """Return the direction of the surface that each missing pixel belongs to, with the evidence for all."""
     if side == "background":
         return _farther(candidates, settings)
-    return candidates.distance.argmin(axis=0), candidates.distance
+    return _Evidence(candidates.distance.argmin(axis=0), candidates.distance, candidates.distance)
 
 
-def _farther(candidates: Candidates, settings: HoleSettings) -> tuple[NDArray[np.intp], Floats]:
-    """Return the direction of the farthest surface across the narrow crossings, and the width for each direction.
+def _farther(candidates: Candidates, settings: HoleSettings) -> _Evidence:
+    """Return the direction of the farthest surface across the narrow crossings.
 
-    Widths count for the farther end of a crossing; the nearer end has none, unless both agree.
+    A crossing is evidence for its farther end; for the nearer one only if both agree. One that meets a single valid
+    pixel is no evidence against another surface.
     """
     one, other = (Candidates(*(part[k::2] for part in vars(candidates).values())) for k in (0, 1))
     both = ~one.none & ~other.none
@@ -130,35 +147,35 @@ def _farther(candidates: Candidates, settings: HoleSettings) -> tuple[NDArray[np
     close = [np.maximum(each.value, each.level) for each in (one, other)]
     second = close[1] < close[0]
     pair = np.where(deciding, np.minimum(*close), NOTHING).argmin(axis=0)
-    lead = 2 * pair + candidates.pick(second, pair)
-    evidence = np.empty_like(candidates.distance)
-    evidence[::2] = np.where(~second | alike, width, NOTHING)
-    evidence[1::2] = np.where(second | alike, width, NOTHING)
-    return lead, evidence
+    own = np.empty_like(candidates.distance)
+    own[::2], own[1::2] = (np.where(far | alike, width, NOTHING) for far in (~second, second))
+    against = np.where(np.repeat(both, 2, axis=0), own, NOTHING)
+    return _Evidence(2 * pair + candidates.pick(second, pair), own, against)
 
 
-def _continued(candidates: Candidates, lead: NDArray[np.intp], evidence: Floats, settings: HoleSettings) -> Filling:
-    """Average all surfaces that agree with the leading one, by their distance; add up the variance."""
-    same = candidates.agree_with(lead)
-    distance = np.maximum(candidates.distance, np.float32(0.5))
-    weight = np.where(same, distance**-settings.distance_power, 0).astype(np.float32)
+def _continued(candidates: Candidates, evidence: _Evidence, settings: HoleSettings) -> Filling:
+    """Average all surfaces that agree with the leading one, by their squared distance; find the other side."""
+    same = candidates.agree_with(evidence.lead)
+    distance = candidates.distance
+    weight = np.where(same, np.float32(1) / np.square(np.minimum(distance, np.float32(1e15))), np.float32(0))
     total = weight.sum(axis=0)
     weight /= np.where(total > 0, total, 1)
     values = np.where(same, candidates.value, 0)
     mean = (weight * values).sum(axis=0)
     spread = (weight * np.square(values - mean)).sum(axis=0)
     noise = (weight * candidates.variance).sum(axis=0)
+    nearest = candidates.distance.min(axis=0)
     grown = settings.growth * np.where(same, distance, NOTHING).min(axis=0) * np.abs(mean)
-    surface = settings.side_ratio * noise + settings.spread_ratio * spread + np.square(np.where(total > 0, grown, 0))
-    against = np.where(same | candidates.none, NOTHING, evidence)
+    surface = settings.side_ratio * noise + settings.spread_ratio * spread
+    surface += np.square(np.where(total > 0, grown, 0))
+    against = np.where(same | candidates.none, NOTHING, evidence.against)
     rival = against.argmin(axis=0)
     odds = candidates.pick(against, rival)
-    ratio = np.clip(odds / np.where(same, evidence, NOTHING).min(axis=0), 1, NOTHING)
-    step = np.where(odds < NOTHING, candidates.pick(candidates.value, rival) - mean, 0)
-    wrong = settings.wrong_side * np.exp(
-        -settings.wrong_side_decay * np.minimum(ratio - 1, 99) ** settings.wrong_side_power
-    )
-    return Filling(mean, surface + wrong * np.square(step), candidates.distance.min(axis=0), step, ratio)
+    there = odds < NOTHING
+    ratio = np.clip(odds / np.where(same, evidence.own, NOTHING).min(axis=0), 1, 100)
+    wrong = settings.wrong_side * np.exp(-settings.wrong_side_decay * (ratio - 1) ** settings.wrong_side_power)
+    other = np.where(there, candidates.pick(candidates.value, rival), mean)
+    return Filling(mean, surface, nearest, other, np.where(there, wrong, 0))
 
 
 def smooth_sides(found: Filling, rays: Rays, planes: Planes, side: Side, settings: HoleSettings) -> Filling:
@@ -167,11 +184,11 @@ def smooth_sides(found: Filling, rays: Rays, planes: Planes, side: Side, setting
     for _ in range(settings.rag_passes):
         filled = np.full(rays.shape, np.nan, np.float32)
         filled.ravel()[rays.holes] = found.value
-        unsure = np.flatnonzero(found.step != 0)
+        unsure = np.flatnonzero(found.other != found.value)
         rows, columns = np.divmod(rays.holes[unsure], rays.shape[1])
         around = gather(filled, (rows.astype(np.intp), columns.astype(np.intp)), offsets)
-        gap = np.abs(around - found.value[unsure, None]) > np.abs(found.step[unsure, None]) / 2
-        ragged = gap.any(axis=1)
+        step = np.abs(found.other - found.value)[unsure, None]
+        ragged = (np.abs(around - found.value[unsure, None]) > step / 2).any(axis=1)
         median = np.nanmedian(around[ragged], axis=1)
         target = np.full(len(rays.holes), np.nan, np.float32)
         target[unsure[ragged]] = median
@@ -187,8 +204,8 @@ def fill_towards(
     if not len(which):
         return found
     candidates = Candidates.of(rays.take(which), planes, settings.tolerance)
-    evidence = _lead(candidates, side, settings)[1]
-    new = _continued(candidates, np.abs(candidates.value - target[which]).argmin(axis=0), evidence, settings)
+    lead = np.abs(candidates.value - target[which]).argmin(axis=0)
+    new = _continued(candidates, _lead(candidates, side, settings)._replace(lead=lead), settings)
     parts = [np.array(part) for part in found]
     for part, better in zip(parts, new, strict=True):
         part[which] = better
