@@ -96,5 +96,20 @@ def test_a_guide_that_does_not_fit_is_refused(guide):
 
 
 def test_a_guide_without_filling_is_refused():
-    with pytest.raises(InputError, match="fill=False"):
+    with pytest.raises(InputError, match="fill='none'"):
         denoise(np.ones((24, 24)), guide=np.ones((24, 24)), fill=False)
+
+
+@pytest.mark.parametrize("shift", [5, 14, 40])
+def test_a_picture_that_is_not_registered_does_no_harm(shift):
+    """Pixels around the holes tell that the picture shows something else."""
+    y, x = np.mgrid[:72, :96]
+    disc = (x - 45) ** 2 + (y - 36) ** 2 < 22**2
+    depth = np.where(disc, 1.0, 2.0) + 0.002 * x
+    picture = np.where(disc, 200.0, 50.0) + np.random.default_rng(1).normal(0, 3, depth.shape)
+    holed = depth.copy()
+    for top, left in np.random.default_rng(0).integers(0, 65, (12, 2)):
+        holed[top : top + 7, left : left + 7] = np.nan
+    plain = rmse(inpaint(holed, quality="fast").depth, depth)
+    assert rmse(inpaint(holed, quality="fast", guide=picture).depth, depth) < 0.5 * plain
+    assert rmse(inpaint(holed, quality="fast", guide=np.roll(picture, shift, 1)).depth, depth) <= 1.02 * plain
