@@ -55,7 +55,8 @@ MAY_IMPORT = {
     "metrics": {"vocabulary", "checks"},
     "stereo": {"vocabulary", "neighbourhood", "components", "fitted", "parallel"},
     "matching": {"vocabulary", "stereo", "restore"},
-    "sensors": {"vocabulary"},
+    "sensors": {"vocabulary", "atomic_files"},
+    "sensor_pictures": {"vocabulary", "pictures", "sensors"},
     "data": {"vocabulary", "files"},
     "experiments": {
         "vocabulary",
@@ -96,6 +97,8 @@ MAY_IMPORT = {
         "data",
         "experiments",
         "serve",
+        "sensors",
+        "sensor_pictures",
     },
     "serve": {
         "messages",

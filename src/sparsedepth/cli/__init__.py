@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import denoise, dictionary, evaluate, learn, match, report, reproduce, serve, show
+from sparsedepth.cli import calibrate, denoise, dictionary, evaluate, learn, match, report, reproduce, serve, show
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.vocabulary import InputError
 
@@ -28,6 +28,7 @@ for name, command in {
     "denoise": denoise.denoise_command,
     "inpaint": denoise.inpaint_command,
     "match": match.match_command,
+    "calibrate": calibrate.calibrate_command,
     "show": show.show_command,
     "evaluate": evaluate.evaluate_command,
     "report": report.report_command,
