@@ -248,3 +248,10 @@ def test_the_fixed_pattern_is_a_picture():
     none = calibrate(frames_of(count=10), unit="mm").evidence.pattern
     assert found.shape == (96, 128)
     assert np.nanmedian(np.abs(found)) > 1.5 * np.nanmedian(np.abs(none))
+
+
+def test_the_steps_of_a_moving_camera_are_those_of_its_frames():
+    views, poses = moving_views()
+    coarse = [np.round(view / 8) * 8 for view in views]
+    sensor = calibrate(coarse, unit="mm", poses=poses, intrinsics=INTRINSICS).sensor
+    assert float(sensor.step(1400.0)) == pytest.approx(8.0, rel=0.01)

@@ -114,7 +114,8 @@ def measure(
 
 def sensor_of(found: Measurement, *, unit: Unit = "", name: str = "", settings: SensorSettings = DEFAULT) -> Sensor:
     """Fit the record of a sensor to what frames show; parameters are those of `estimate`."""
-    step = blind.step_law(found.stack[0], settings) or PowerLaw()
+    as_taken = found.stack[len(found.stack) // 2 if found.moving else 0]  # other views of a moving camera are warped
+    step = blind.step_law(as_taken, settings) or PowerLaw()
     sensor = Sensor(
         name=name,
         unit=unit,
