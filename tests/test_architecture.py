@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "neighbourhood": {"vocabulary"},
     "components": {"neighbourhood"},
     "messages": set(),
+    "input_warnings": {"vocabulary"},
     "tensor_files": {"vocabulary", "checks"},
     "surfaces": {"vocabulary"},
     "isotonic": {"vocabulary"},
@@ -30,12 +31,13 @@ MAY_IMPORT = {
     "findings": {"vocabulary", "metrics", "pictures", "report"},
     "parallel": set(),
     "process_pool": {"vocabulary", "messages"},
-    "restorer_pool": {"vocabulary", "messages", "process_pool"},
+    "restorer_pool": {"vocabulary", "messages", "process_pool", "input_warnings"},
     "tiling": {"vocabulary", "checks", "patches", "parallel"},
     "sklearn": {"vocabulary", "dictionary", "patches", "coding"},
     "coding": {"vocabulary", "checks", "atomic_files", "tensor_files", "dictionary", "patches", "parallel"},
     "restore": {
         "isotonic",
+        "input_warnings",
         "checks",
         "vocabulary",
         "dictionary",
@@ -79,6 +81,7 @@ MAY_IMPORT = {
         "parallel",
     },
     "cli": {
+        "input_warnings",
         "vocabulary",
         "atomic_files",
         "dictionary",
@@ -101,6 +104,7 @@ MAY_IMPORT = {
         "sensor_pictures",
     },
     "serve": {
+        "input_warnings",
         "messages",
         "vocabulary",
         "process_pool",

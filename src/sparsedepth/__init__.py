@@ -4,6 +4,7 @@ from sparsedepth.coding.infer import SparseCode, energy, infer, weighted_lasso
 from sparsedepth.coding.learn import LearningStep, learn
 from sparsedepth.coding.noise import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.input_warnings import InputWarning
 from sparsedepth.matching import match
 from sparsedepth.restore import Restorer, believe, denoise, inpaint
 from sparsedepth.sensors import Sensor
@@ -15,6 +16,7 @@ __all__ = [
     "Dictionary",
     "Exponential",
     "InputError",
+    "InputWarning",
     "Jeffreys",
     "Known",
     "LearningStep",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
@@ -16,6 +17,7 @@ import typer
 import sparsedepth
 from sparsedepth.cli import calibrate, denoise, dictionary, evaluate, learn, match, report, reproduce, serve, show
 from sparsedepth.cli.terminal import say, say_error
+from sparsedepth.input_warnings import InputWarning
 from sparsedepth.vocabulary import InputError
 
 app = typer.Typer(
@@ -48,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
+    warnings.simplefilter("ignore", InputWarning)  # commands print them with the name of the file
     try:
         app(_renamed(sys.argv[1:] if arguments is None else arguments), prog_name="sparsedepth")
     except InputError as error:

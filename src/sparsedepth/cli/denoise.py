@@ -71,7 +71,8 @@ GuideOption = Annotated[
     str | None,
     typer.Option(
         "--guide",
-        help="A picture of the same view and size, to fill holes by; a file for all maps, or a folder as above.",
+        help="A picture of the same view and size, to fill holes by; a file for all maps, or a folder with one of each "
+        "name (x.png, or x_color.jpg for x_depth.png).",
     ),
 ]
 OutwardOption = Annotated[bool, typer.Option("--outward", help="Fill large holes too, less certain inwards.")]
@@ -81,6 +82,10 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Leave out maps whose result was made so before and is whole; redo the others.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: what became of each file.")]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Fail files with a warning: codes taken for depths, no guide, mostly holes."),
+]
 
 
 def denoise_command(
@@ -108,6 +113,7 @@ def denoise_command(
     resume: ResumeOption = False,
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
+    strict: StrictOption = False,
 ) -> None:
     """Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from.
 
@@ -117,7 +123,9 @@ def denoise_command(
     reader = MapReader(profile, scale, invalid)
     targets = plan_targets(inputs, output, variance_out, origin_out, npz)
     spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
-    run_batch("denoising", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json))
+    run_batch(
+        "denoising", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json, strict)
+    )
 
 
 def inpaint_command(
@@ -143,13 +151,16 @@ def inpaint_command(
     resume: ResumeOption = False,
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
+    strict: StrictOption = False,
 ) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
     options = {"quality": quality, "outward": outward, "correct": False}
     reader = MapReader(profile, scale, invalid)
     targets = plan_targets(inputs, output, variance_out, origin_out, npz)
     spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
-    run_batch("inpainting", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json))
+    run_batch(
+        "inpainting", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json, strict)
+    )
 
 
 def _spec(

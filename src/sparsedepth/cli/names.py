@@ -8,7 +8,7 @@ from pathlib import Path
 
 WORDS = ("depth", "color", "colour", "rgb", "image", "pose")
 """Last words of names that say what a file holds."""
-_ENDING = re.compile(rf"[._-](?:{'|'.join(WORDS)})$", re.IGNORECASE)
+_ENDING = re.compile(rf"[._-]({'|'.join(WORDS)})$", re.IGNORECASE)
 
 
 def common_name(name: Path) -> Path:
@@ -29,6 +29,18 @@ def common_name(name: Path) -> Path:
     ['a/0012', 'a/0012', 'a/0012', 'a/0012']
     """
     return name.with_name(_ENDING.sub("", name.stem) or name.stem)
+
+
+def last_word(name: Path) -> str:
+    """Return the word of `WORDS` at the end of a name, "" = none.
+
+    Examples
+    --------
+    >>> last_word(Path("0012_Depth.png")), last_word(Path("depth.png"))
+    ('depth', '')
+    """
+    found = _ENDING.search(name.stem)
+    return found[1].lower() if found else ""
 
 
 def by_common_name(folder: Path, suffixes: Iterable[str]) -> dict[Path, list[Path]]:

@@ -15,6 +15,7 @@ from sparsedepth.checks import as_guide, positive
 from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.input_warnings import with_warnings
 from sparsedepth.messages import Message
 from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.restore import paper, pipeline
@@ -208,10 +209,9 @@ class Restorer:
         out: Restoration | None = None,
     ) -> Restoration:
         """Restore one map; ``invalid`` replaces what holds for the others."""
-        if isinstance(depth, DepthImage):
-            options: dict[str, Any] = {"invalid": invalid, "threads": threads, "out": out}
-            return self(depth.values, variance=variance, guide=guide, **options).described_by(depth)
-        source = self._source(depth, variance, self._invalid if invalid is None else invalid)
+        image = depth if isinstance(depth, DepthImage) else None
+        codes = self._invalid if invalid is None else invalid
+        source = self._source(depth if image is None else image.values, variance, codes)
         picture = None if guide is None else as_guide(guide, source.shape)
         if picture is not None and not self._options["fill"]:
             raise InputError("a guide is for filling holes, and fill=False leaves them; drop one of the two")
@@ -220,7 +220,7 @@ class Restorer:
         if picture is not None:
             chosen = self._settings
             guided_inpaint(result, picture, partial(self._fill_only, threads=threads), chosen.guide, chosen.variance)
-        return result
+        return with_warnings(result if image is None else result.described_by(image), depth, codes)
 
     def _source(self, depth: Any, variance: Any, invalid: Any) -> TiledMap:
         patch_shape = self._coder.dictionary.patch_shape
