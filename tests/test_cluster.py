@@ -128,6 +128,18 @@ def test_a_folder_while_a_worker_is_killed(cluster, tmp_path):
     assert len(finished) == len(set(finished)) == 40, "nothing is lost, nothing is done twice"
 
 
+def test_warnings_come_back(cluster, tmp_path):
+    depth = 1000 + np.add.outer(np.arange(60.0), 3 * np.arange(80.0))
+    depth[::9, ::9] = 65535
+    write_array(tmp_path / "coded.png", depth.astype(np.uint16))
+    common = ("inpaint", tmp_path / "coded.png", *QUICK, "--profile", "mm", "--cluster", cluster.address, "--json")
+    facts = json.loads(ended(begin(*common, "-o", tmp_path / "out.png")))
+    assert "65535" in facts["files"][0]["warnings"][0]
+    process = begin(*common, "-o", tmp_path / "strict.png", "--strict")
+    assert "65535" in process.communicate(timeout=120)[1]
+    assert process.returncode == 1
+
+
 def test_a_dictionary_while_a_worker_is_killed(cluster, tmp_path):
     y, x = np.mgrid[:60, :80]
     np.save(tmp_path / "map.npy", (5 + 0.02 * x + 2 * (x + y > 60) + (y > 40)).astype(np.float32))

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from sparsedepth import InputError, Origin, StereoPair, match
+from sparsedepth.belief import believe
 from sparsedepth.data import middlebury
 from sparsedepth.data.motorcycle import motorcycle_pair
 from sparsedepth.fitted import load_fitted
 from sparsedepth.matching import stages
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
 from sparsedepth.neighbourhood import local_variance
-from sparsedepth.restore import believe
 from sparsedepth.stereo import occlusion, opencv
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, sample, squared
 from sparsedepth.stereo.match import match_features

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from provenance import provenance
+from sparsedepth.belief import believe
 from sparsedepth.data import data_set
 from sparsedepth.data.middlebury import scene_names, stereo_pair
 from sparsedepth.fitted import save_fitted, shipped_path
 from sparsedepth.matching import BELIEF_STRIDE_PX
 from sparsedepth.metrics import calibration, sparsification
-from sparsedepth.restore import believe
 from sparsedepth.stereo.match import match_features
 from sparsedepth.stereo.variance import FEATURES
 from sparsedepth.vocabulary import Floats, Vector

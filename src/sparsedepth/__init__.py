@@ -1,11 +1,13 @@
 """Sparse representations of depth: restored maps with a variance and an origin for every pixel; codes; dictionaries."""
 
+from sparsedepth.belief import believe
 from sparsedepth.coding.infer import SparseCode, energy, infer, weighted_lasso
 from sparsedepth.coding.learn import LearningStep, learn
 from sparsedepth.coding.noise import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.input_warnings import InputWarning
 from sparsedepth.matching import match
-from sparsedepth.restore import Restorer, believe, denoise, inpaint
+from sparsedepth.restore import Restorer, denoise, inpaint
 from sparsedepth.sensors import Sensor
 from sparsedepth.vocabulary import Belief, DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
@@ -15,6 +17,7 @@ __all__ = [
     "Dictionary",
     "Exponential",
     "InputError",
+    "InputWarning",
     "Jeffreys",
     "Known",
     "LearningStep",

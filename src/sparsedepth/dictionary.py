@@ -109,3 +109,12 @@ def _shape(given: Any) -> tuple[int, int]:
     ):
         return int(given[0]), int(given[1])
     raise InputError(f"the patch shape is {given!r}; give (height, width) in pixels")
+
+
+def dictionary_from(choice: Dictionary | str | None) -> Dictionary | None:
+    """Return a dictionary, or the shipped one of a name; None stays None."""
+    if choice is None or isinstance(choice, Dictionary):
+        return choice
+    if isinstance(choice, str):
+        return Dictionary.builtin(choice)
+    raise InputError(f"the dictionary is a {type(choice).__name__}; give a Dictionary or the name of a built-in one")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from sparsedepth.restore import believe
+from sparsedepth.belief import believe
 from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.choice import CLEAN, sensor_from
 from sparsedepth.stereo.match import Stage, match_stages

@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
+from sparsedepth.checks import positive
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
@@ -20,6 +22,11 @@ Value = TypeVar("Value")
 def cores() -> int:
     """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def n_threads(threads: int | None) -> int:
+    """Check a number of threads; None = all cores."""
+    return cores() if threads is None else positive("threads", threads)
 
 
 class SharedContext:

@@ -66,7 +66,7 @@ def save_origin(origin: NDArray[np.integer[Any]], path: str | Path, *, title: st
     axes.set_title(title, fontsize=10, parse_math=False)
     shares = np.bincount(origin.ravel(), minlength=len(ORIGINS)) / origin.size
     _add_legend(axes, {f"{name} {share:.1%}": ORIGINS[name] for name, share in zip(ORIGINS, shares, strict=True)})
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def save_mosaic(dictionary: Dictionary, path: str | Path, *, title: str = "") -> None:
@@ -80,7 +80,7 @@ def save_mosaic(dictionary: Dictionary, path: str | Path, *, title: str = "") ->
     axes.set_axis_off()
     if title:
         figure.suptitle(title, fontsize=9, y=0.995, va="top")
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def save_panels(
     )
     scale.set_label(unit, fontsize=8)
     scale.ax.tick_params(labelsize=8)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def _draw_panel(axes: Axes, panel: Panel, depths: Normalize) -> None:
@@ -195,7 +195,7 @@ def save_curves(
         axes.set_xticklabels([f"{place:g}" for place in at])
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 _COLOURS = (*(f"C{i}" for i in range(10)), "black", "darkgoldenrod", "navy", "lime", "crimson")
@@ -212,7 +212,7 @@ def save_bars(values: Mapping[str, float], path: str | Path, *, ours: Collection
     axes.margins(x=0.1)
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def save_calibration(
@@ -245,7 +245,7 @@ def save_calibration(
     for axes in (honest, order):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: str, norm: Normalize) -> None:
@@ -262,7 +262,7 @@ def _save(values: DepthMap, path: str | Path, title: str, unit: str, colours: st
     unknown = 1 - np.isfinite(values).mean()
     if unknown > 0:
         _add_legend(axes, {f"unknown {unknown:.1%}": UNKNOWN})
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def _drawable(values: Any) -> Floats:
@@ -294,7 +294,8 @@ def _with_unknown(name: str, unknown: str) -> Colormap:
     return colormaps[name].with_extremes(bad=unknown)
 
 
-def _write(figure: Figure, path: str | Path) -> None:
+def write_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure as PNG; the file appears whole or not at all."""
     FigureCanvasAgg(figure)
     content = io.BytesIO()
     figure.savefig(content, format="png")

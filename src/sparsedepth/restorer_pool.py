@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.input_warnings import InputWarning, with_warnings
 from sparsedepth.messages import Header, Message
 from sparsedepth.process_pool import Answer, ProcessPool, Report, WorkerDied
 from sparsedepth.vocabulary import DepthImage, Restoration
@@ -41,7 +43,7 @@ class RestorerPool:
     ) -> None:
         header, arrays = config
         setup = {"make": f"{make.__module__}:{make.__qualname__}", "config": header}
-        self._fallback = restore
+        self._fallback, self._invalid = restore, header.get("invalid")
         self._pool = ProcessPool(f"{__name__}:worker_entry", n_workers, (setup, arrays), ONE_THREAD)
         self._pool.spawn()
 
@@ -58,7 +60,9 @@ class RestorerPool:
             arrays = self._pool.run((words, given))[1]
         except WorkerDied:
             raise MemoryError("the process that restored it has died") from None
-        return Restoration(arrays["depth"], arrays["variance"], arrays["origin"])
+        result = Restoration(arrays["depth"], arrays["variance"], arrays["origin"])
+        invalid = more.get("invalid")
+        return with_warnings(result, depth, self._invalid if invalid is None else invalid, words.get("unit", ""))
 
     def __enter__(self) -> RestorerPool:
         return self
@@ -73,6 +77,7 @@ def _is_plain(value: Any) -> bool:
 
 def worker_entry(setup: Header, arrays: dict[str, NDArray[Any]]) -> Answer:
     """Make what restores the maps that a worker is sent."""
+    warnings.simplefilter("ignore", InputWarning)  # the process that asks emits them
     module, function = setup["make"].split(":")
     restore = getattr(import_module(module), function)((setup["config"], arrays))
 

@@ -179,6 +179,8 @@ class Restoration:
     unit: Unit = ""
     kind: Kind = "depth"
     profile: Profile | None = None
+    warnings: tuple[str, ...] = ()
+    """Sentences on what is suspicious about the map, such as codes taken for depths."""
 
     @property
     def image(self) -> DepthImage:

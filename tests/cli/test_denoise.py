@@ -295,9 +295,13 @@ def test_a_picture_guides_the_filling(command, folder):
     (folder / "photos").mkdir()
     Image.fromarray(picture).save(folder / "photos/a.jpg")
     ended = command(*common, "--guide", folder / "photos", "-o", folder / "each")
+    assert ended.code == 0, ended.err
+    assert "no picture for sub/b.png" in ended.err
+    assert "a.jpg" in ended.err
+    ended = command(*common, "--guide", folder / "photos", "-o", folder / "strict", "--strict")
     assert ended.code == 1, "b has no picture"
-    assert "sub/b.*" in ended.err
-    assert files_below(folder / "each") == ["a.npz"]
+    assert "no picture for sub/b.png" in ended.err
+    assert files_below(folder / "strict") == ["a.npz"]
     ended = command(*common, "--guide", folder / "nothing.png", "-o", folder / "none")
     assert ended.code == 2
     assert "nothing.png" in ended.err

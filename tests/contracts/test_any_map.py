@@ -162,9 +162,11 @@ CALLS = RESTORING | CODING | COMPARING | RIVALS | FILES | STEREO | DICTIONARIES 
 ELSEWHERE = {
     "Exponential", "Jeffreys", "Known", "Stationary",  # numbers; with a map they are called by infer
     "Belief", "InputError", "LearningStep", "Match", "Origin", "Restoration", "Sensor", "SparseCode",  # records
+    "InputWarning",  # the laws of warnings
     "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading
     "Competitor", "wavelet_frame",  # no map goes in
     "save_bars", "save_calibration", "save_curves", "save_mosaic", "save_origin",  # these draw what we computed
+    "write_figure",  # a figure goes in
 }  # fmt: skip
 
 

@@ -57,6 +57,14 @@ def test_inpainting_leaves_what_was_measured(plain):
     assert np.isfinite(got).all()
 
 
+def test_the_answer_carries_warnings(plain):
+    coded = np.where(scene() == 0, 65535, scene())
+    told = plain.finished(plain.post("inpaint", depth_file(coded), profile="mm", quality="fast"))
+    assert "65535" in told["facts"]["warnings"][0]
+    told = plain.finished(plain.post("inpaint", depth_file(), profile="mm", quality="fast"))
+    assert told["facts"]["warnings"] == []
+
+
 def test_a_pair_is_matched(plain):
     wall = np.random.default_rng(0).integers(0, 256, (24, 70, 3), np.uint8)
     views = {}

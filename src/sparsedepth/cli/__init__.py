@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
 
 import sparsedepth
-from sparsedepth.cli import denoise, dictionary, evaluate, learn, match, report, reproduce, serve, show
+from sparsedepth.cli import calibrate, denoise, dictionary, evaluate, learn, match, report, reproduce, serve, show
 from sparsedepth.cli.terminal import say, say_error
+from sparsedepth.input_warnings import InputWarning
 from sparsedepth.vocabulary import InputError
 
 app = typer.Typer(
@@ -28,6 +30,7 @@ for name, command in {
     "denoise": denoise.denoise_command,
     "inpaint": denoise.inpaint_command,
     "match": match.match_command,
+    "calibrate": calibrate.calibrate_command,
     "show": show.show_command,
     "evaluate": evaluate.evaluate_command,
     "report": report.report_command,
@@ -47,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, Ctrl-C is 130."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
+    warnings.simplefilter("ignore", InputWarning)  # commands print them with the name of the file
     try:
         app(_renamed(sys.argv[1:] if arguments is None else arguments), prog_name="sparsedepth")
     except InputError as error:

@@ -76,7 +76,8 @@ GuideOption = Annotated[
     str | None,
     typer.Option(
         "--guide",
-        help="A picture of the same view and size, to fill holes by; a file for all maps, or a folder as above.",
+        help="A picture of the same view and size, to fill holes by; a file for all maps, or a folder with one of each "
+        "name (x.png, or x_color.jpg for x_depth.png).",
     ),
 ]
 SensorOption = Annotated[
@@ -104,6 +105,10 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Leave out maps whose result was made so before and is whole; redo the others.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: what became of each file.")]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Fail files with a warning: codes taken for depths, no guide, mostly holes."),
+]
 
 
 def denoise_command(
@@ -133,6 +138,7 @@ def denoise_command(
     resume: ResumeOption = False,
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
+    strict: StrictOption = False,
 ) -> None:
     """Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from.
 
@@ -143,7 +149,9 @@ def denoise_command(
     reader = MapReader(profile, scale, invalid)
     targets = plan_targets(inputs, output, variance_out, origin_out, npz)
     spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
-    run_batch("denoising", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json))
+    run_batch(
+        "denoising", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json, strict)
+    )
 
 
 def inpaint_command(
@@ -171,13 +179,16 @@ def inpaint_command(
     resume: ResumeOption = False,
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
+    strict: StrictOption = False,
 ) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
     options = {"quality": quality, "fill": fill, "holes": holes, "correct": False, **_sensor_option(sensor)}
     reader = MapReader(profile, scale, invalid)
     targets = plan_targets(inputs, output, variance_out, origin_out, npz)
     spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
-    run_batch("inpainting", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json))
+    run_batch(
+        "inpainting", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json, strict)
+    )
 
 
 def _sensor_option(sensor: str | None) -> dict[str, Any]:

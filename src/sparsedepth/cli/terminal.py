@@ -32,6 +32,11 @@ def say_error(sentence: str) -> None:
     console.print(f"[bold red]error:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
 
 
+def say_warning(sentence: str) -> None:
+    """Print a warning."""
+    console.print(f"[bold yellow]warning:[/] {escape(sentence)}", highlight=False, soft_wrap=True)
+
+
 def warn(sentence: str) -> None:
     """Print what was assumed of a file."""
     console.print(f"[bold yellow]assumed by --profile auto:[/] {escape(sentence)}", highlight=False, soft_wrap=True)

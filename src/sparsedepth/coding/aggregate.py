@@ -119,6 +119,11 @@ class NoiseAverage(PatchAverage):
     confidence: Floats
     """Noise floor / inferred variance: 1 = as good as the floor, 0 = no weight at all; 0 at missing pixels."""
 
+    @property
+    def predicted_variance(self) -> Floats:
+        """Variance of a filled pixel: the disagreement of its patches and the noise of what they rest on."""
+        return self.variance + self.floor
+
 
 def average_patches(
     depth: DepthMap,

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.baselines import DENOISERS, INPAINTERS, wavelet_frame
+from sparsedepth.belief import believe
 from sparsedepth.coding.noise import Jeffreys, Stationary
 from sparsedepth.data import data_folder
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.metrics import oracle
 from sparsedepth.parallel import cores
-from sparsedepth.restore import METHODS, believe, denoise, inpaint
+from sparsedepth.restore import METHODS, denoise, inpaint
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
 
 MOST_THREADS = 2

@@ -6,12 +6,12 @@ import numpy as np
 from scipy.ndimage import maximum_filter, minimum_filter
 
 from sparsedepth.baselines import median
+from sparsedepth.belief import believe
 from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.data.middlebury import StereoScene
 from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
 from sparsedepth.metrics import fixed_and_broken
 from sparsedepth.pictures import Panel
-from sparsedepth.restore import believe
 from sparsedepth.stereo.twolayer import Believe
 from sparsedepth.vocabulary import Belief, DepthMap, StereoPair
 

@@ -1,4 +1,4 @@
-"""Restore depth maps: `denoise`, `inpaint`, `believe`, and `Restorer` for many maps.
+"""Restore depth maps: `denoise`, `inpaint`, and `Restorer` for many maps.
 
 Every result has a variance and an `Origin` for each pixel.
 """
@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from sparsedepth.checks import as_guide, positive
-from sparsedepth.coding.aggregate import PatchCoder
-from sparsedepth.coding.noise import Jeffreys, NoiseModel
-from sparsedepth.dictionary import Dictionary
+from sparsedepth.dictionary import Dictionary, dictionary_from
 from sparsedepth.hole_filling import Filling
+from sparsedepth.input_warnings import with_warnings
 from sparsedepth.messages import Message
-from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
+from sparsedepth.parallel import map_in_threads, n_threads, one_blas_thread
 from sparsedepth.restore import paper, pipeline
 from sparsedepth.restore.inpainting import fill_large_holes, guided_inpaint
 from sparsedepth.restore.settings import Settings
@@ -24,9 +23,9 @@ from sparsedepth.restorer_pool import RestorerPool
 from sparsedepth.sensors.choice import AUTO, FoundNoise, NoiseChoice, SensorChoice, sensor_from
 from sparsedepth.sensors.restorer import MARGIN_PX, Floored, SensorRestorer
 from sparsedepth.tiling import TiledMap
-from sparsedepth.vocabulary import Belief, DepthImage, DepthMap, Floats, InputError, Kind, Restoration, Unit
+from sparsedepth.vocabulary import DepthImage, DepthMap, Floats, InputError, Kind, Restoration, Unit
 
-__all__ = ["METHODS", "METHOD_VERSION", "QUALITIES", "Restorer", "Settings", "believe", "denoise", "inpaint"]
+__all__ = ["METHODS", "METHOD_VERSION", "QUALITIES", "Restorer", "Settings", "denoise", "inpaint"]
 
 METHOD_VERSION = 3
 """Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
@@ -135,48 +134,6 @@ def inpaint(
     return restore(depth, variance=variance, guide=guide, threads=threads, out=out)
 
 
-def believe(
-    depth: Any,
-    dictionary: Dictionary | str | None = None,
-    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
-    *,
-    sparsity: float = 1.0,
-    stride: int = 1,
-    sensor: SensorChoice = "clean",
-    unit: Unit = "",
-    variance: Any = None,
-    invalid: float | Sequence[float] | None = None,
-    threads: int | None = None,
-) -> Belief:
-    """Average the values and the noise variances of the patches that cover each pixel, as the paper does.
-
-    Parameters
-    ----------
-    depth, sensor, unit, variance, invalid, threads
-        As for `denoise`, but the paper's method knows no sensor unless one is named.
-    dictionary, noise, sparsity
-        As for `infer`.
-    stride
-        Pixels between patches.
-
-    Returns
-    -------
-    Belief
-        Mean and variance of each pixel. The variance of a missing pixel is that of its prediction; where no patch has a
-        valid pixel, the mean is NaN and the variance infinite.
-    """
-    coder = PatchCoder(
-        _dictionary(dictionary) or Dictionary.builtin("default"), noise, sparsity, positive("stride", stride)
-    )
-    noise = NoiseChoice(sensor_from(sensor), unit)
-    if isinstance(depth, DepthImage):
-        noise, depth = noise.for_numbers(depth.unit, depth.kind), depth.values
-    source = TiledMap.from_array(depth, variance, coder.dictionary.patch_shape, invalid, Settings().tiling)
-    source = noise.with_variance(source)
-    result = source.run(lambda tile, threads: paper.believe_tile(tile, coder, threads), None, _n_threads(threads))
-    return Belief(result.depth, result.variance)
-
-
 class Restorer:
     """Restores maps, one by one or as they come from a camera, with the same options for all.
 
@@ -212,7 +169,7 @@ class Restorer:
             raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
         self._method = "paper" if quality == "paper" else method
         self._settings = settings or Settings()
-        self._coder = METHODS[self._method].patch_coder(_dictionary(dictionary), quality, self._settings)
+        self._coder = METHODS[self._method].patch_coder(dictionary_from(dictionary), quality, self._settings)
         self._noise = NoiseChoice(sensor_from(sensor), unit)
         if self._method == "paper" and self._noise.sensor != AUTO:
             raise InputError("the paper's method knows no sensor; drop the sensor, or give its variance=")
@@ -249,7 +206,8 @@ class Restorer:
         if picture is not None and self._filling.side == "none":
             raise InputError("a guide is for filling holes, and fill='none' leaves them; drop one of the two")
         with one_blas_thread:  # also without threads of ours: BLAS threads would add up in another order
-            return self._run(source, noise, picture, out, _n_threads(threads))
+            result = self._run(source, noise, picture, out, n_threads(threads))
+        return with_warnings(result, depth, codes, noise.unit)
 
     def _run(
         self, source: TiledMap, noise: NoiseChoice, guide: Floats | None, out: Restoration | None, threads: int
@@ -314,7 +272,7 @@ class Restorer:
         processes instead of threads: each takes a second to start, but does not wait for the others.
         """
         if processes is None:
-            return map_in_threads(lambda frame: self(frame, threads=1), frames, _n_threads(threads))
+            return map_in_threads(lambda frame: self(frame, threads=1), frames, n_threads(threads))
         return self._each_in_processes(frames, positive("processes", processes))
 
     def _each_in_processes(self, frames: Iterable[Any], count: int) -> Iterator[Restoration]:
@@ -336,18 +294,3 @@ def _from_config(message: Message) -> Restorer:
     noise = NoiseChoice.from_texts(config.pop("sensor"), config.pop("unit"))
     dictionary = Dictionary(arrays["atoms"], tuple(config.pop("patch_shape")))
     return Restorer(dictionary, **config, sensor=noise.sensor, unit=noise.unit)
-
-
-def _dictionary(dictionary: Dictionary | str | None) -> Dictionary | None:
-    """Return a dictionary, or the shipped one of a name."""
-    if dictionary is None or isinstance(dictionary, Dictionary):
-        return dictionary
-    if isinstance(dictionary, str):
-        return Dictionary.builtin(dictionary)
-    raise InputError(
-        f"the dictionary is a {type(dictionary).__name__}; give a Dictionary or the name of a built-in one"
-    )
-
-
-def _n_threads(threads: int | None) -> int:
-    return cores() if threads is None else positive("threads", threads)

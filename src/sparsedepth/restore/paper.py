@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.coding.aggregate import NoiseAverage, PatchCoder, average_patches_and_noise
+from sparsedepth.coding.aggregate import PatchCoder, average_patches_and_noise
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.restore.inpainting import holes_containing_patch
 from sparsedepth.restore.settings import Settings
 from sparsedepth.tiling import RestoreTile, Tile, classify_origin
-from sparsedepth.vocabulary import Floats, Origin
+from sparsedepth.vocabulary import Floats
 
 
 def patch_coder(dictionary: Dictionary | None, quality: str, settings: Settings) -> PatchCoder:
@@ -33,27 +33,15 @@ def fit(
         depth, valid = tile.depth, tile.valid
         average = average_patches_and_noise(depth, coder, tile.variance, window=tile.window, threads=threads)
         noisy = valid & (average.confidence < settings.paper.min_confidence) & correct
-        mean, variance = average.mean, np.where(valid, average.noise, predicted_variance(average))
+        mean, variance = average.mean, np.where(valid, average.noise, average.predicted_variance)
         if second_pass and noisy.any():
             shown = np.where(noisy, np.nan, depth)
             again = average_patches_and_noise(shown, coder, tile.variance, window=tile.window, threads=threads)
             mean = np.where(again.weight > 0, again.mean, mean)
-            variance = np.where(noisy, variance, np.where(valid, again.noise, predicted_variance(again)))
+            variance = np.where(noisy, variance, np.where(valid, again.noise, again.predicted_variance))
         if not correct:
             mean = np.where(valid, depth, mean)
         refused = (average.weight == 0) | holes_containing_patch(~valid, coder.dictionary.patch_shape) | (not fill)
         return mean, variance, classify_origin(valid, noisy, ~valid & refused)
 
     return restore
-
-
-def believe_tile(tile: Tile, coder: PatchCoder, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
-    """Return the mean and the noise variance of each pixel of a tile; refused where no patch has a valid pixel."""
-    average = average_patches_and_noise(tile.depth, coder, tile.variance, window=tile.window, threads=threads)
-    variance = np.where(tile.valid, average.noise, predicted_variance(average))
-    return average.mean, variance, np.where(average.weight > 0, Origin.MEASURED, Origin.REFUSED)
-
-
-def predicted_variance(average: NoiseAverage) -> Floats:
-    """Return the variance of a filled pixel: the disagreement of its patches and the noise of what they rest on."""
-    return average.variance + average.floor

@@ -122,7 +122,7 @@ class FittedRestorer:
             value = np.where(holes | again, filled, value)
             if holes.any():
                 variance = np.where(holes, self.filled_variance()(filled, np.isnan(shown)), variance)
-        moved = value != tile.depth
+        moved = tile.valid & (self.corrector.smoother is not None)
         return value, variance, classify_origin(tile.valid, corrected.outlier | removal.corrupted, refused, moved)
 
 

@@ -9,14 +9,16 @@ The functions that other rooms call:
   the sensor allows, in the unit of the map; NaN and inf where the frame is NaN. Outliers that it finds follow their
   surroundings; ``outliers.find_outliers`` finds them alone.
 * ``estimate.estimate(frames, unit=..., poses=..., intrinsics=...) -> Sensor``: calibration from at least five frames.
+* ``calibrate(frames, ...) -> Calibration``: that record with its evidence: how sure it is, what was not measured.
 * ``simulate.simulate(depth, sensor, rng, frames) -> array``: frames as a sensor delivers them.
 * ``Sensor.preset(name)``, ``Sensor.load(path)``, ``sensor.save(path)``, ``sensor.to(unit)``, ``sensor.std(depth)``.
 
 A sensor has the unit of the map: convert one of them first (``sensor.to("m")``). Depths are positive; NaN = missing.
 """
 
+from sparsedepth.sensors.evidence import Calibration, calibrate
 from sparsedepth.sensors.laws import Correlation, PowerLaw, TableLaw
 from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import SensorSettings
 
-__all__ = ["Correlation", "PowerLaw", "Sensor", "SensorSettings", "TableLaw"]
+__all__ = ["Calibration", "Correlation", "PowerLaw", "Sensor", "SensorSettings", "TableLaw", "calibrate"]

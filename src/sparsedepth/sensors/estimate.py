@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import ndimage
@@ -63,32 +63,77 @@ def estimate(
     >>> round(float(sensor.std(1100.0)))
     5
     """
-    stack = stacked_views(frames, poses, intrinsics, settings)
-    stack = _measured_often(stack, settings)
+    measured = measure(frames, poses, intrinsics, settings)
+    return sensor_of(measured, unit=unit, name=name, settings=settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Several frames of a static scene, and the noise that they show over time.
+
+    Parameters
+    ----------
+    stack
+        (frames, height, width), distinct frames in one view; NaN where pixels are missing or move.
+    mean
+        (height, width), trimmed mean over time.
+    total
+        Standard deviation over time against depth, quantisation included.
+    residual
+        (frames, height, width), deviations from the mean in standard deviations.
+    autocorrelation
+        (2, lags), of the residuals along rows and along columns; lags in pixels from zero.
+    moving
+        Whether the camera moved.
+    """
+
+    stack: Floats
+    mean: Floats
+    total: TableLaw
+    residual: Floats
+    autocorrelation: Floats
+    moving: bool
+
+
+def measure(
+    frames: Sequence[DepthMap] | Floats,
+    poses: Sequence[Floats] | None,
+    intrinsics: tuple[float, float, float, float] | None,
+    settings: SensorSettings,
+) -> Measurement:
+    """Measure the noise of frames over time; parameters and errors are those of `estimate`."""
+    stack = _measured_often(stacked_views(frames, poses, intrinsics, settings), settings)
     mean = _trimmed_mean(stack, settings)
     _require_static(stack, mean, poses is not None, settings)
     stack = _without_motion(stack, settings)
     mean = _trimmed_mean(stack, settings)
     total = _noise_law(stack, mean, settings)
     residual = (stack - mean) / total(np.where(np.isfinite(mean), mean, 1.0))
-    step = blind.step_law(stack[0], settings) or PowerLaw()
+    return Measurement(stack, mean, total, residual, _autocorrelation(residual, settings), poses is not None)
+
+
+def sensor_of(found: Measurement, *, unit: Unit = "", name: str = "", settings: SensorSettings = DEFAULT) -> Sensor:
+    """Fit the record of a sensor to what frames show; parameters are those of `estimate`."""
+    as_taken = found.stack[len(found.stack) // 2 if found.moving else 0]  # other views of a moving camera are warped
+    step = blind.step_law(as_taken, settings) or PowerLaw()
     sensor = Sensor(
         name=name,
         unit=unit,
-        noise=_without_step(total, step, settings),
+        noise=_without_step(found.total, step, settings),
         step=step,
-        correlation=_correlation(residual, settings),
-        temporal=_temporal(residual, settings),
-        outliers=float((np.abs(residual[np.isfinite(residual)]) > settings.outlier_sigmas).mean()),
+        correlation=_correlation(found.autocorrelation, settings),
+        temporal=_temporal(found.residual, settings),
+        outliers=float((np.abs(found.residual[np.isfinite(found.residual)]) > settings.outlier_sigmas).mean()),
         outlier_kind="mixed",
-        domain=blind.domain_of(total),
-        nearest=float(np.nanmin(mean)) * (1 - settings.range_margin),
-        farthest=float(np.nanmax(mean)) * (1 + settings.range_margin),
+        domain=blind.domain_of(found.total),
+        nearest=float(np.nanmin(found.mean)) * (1 - settings.range_margin),
+        farthest=float(np.nanmax(found.mean)) * (1 + settings.range_margin),
     )
-    sensor = replace(sensor, pattern=0.0 if poses is not None else _pattern(mean, sensor, len(stack), settings))
-    sensor = replace(sensor, inflation=_inflation(stack, sensor, settings))
+    pattern = 0.0 if found.moving else _pattern(found.mean, sensor, len(found.stack), settings)
+    sensor = replace(sensor, pattern=pattern)
+    sensor = replace(sensor, inflation=_inflation(found.stack, sensor, settings))
     fields = ("noise", "step", "correlation", "temporal", "pattern", "outliers", "domain", "nearest", "inflation")
-    return replace(sensor, sources=dict.fromkeys(fields, SOURCE.format(len(stack))))
+    return replace(sensor, sources=dict.fromkeys(fields, SOURCE.format(len(found.stack))))
 
 
 def _measured_often(stack: Floats, settings: SensorSettings) -> Floats:
@@ -123,21 +168,30 @@ def _median(stack: Floats) -> Floats:
 
 def _noise_law(stack: Floats, mean: Floats, settings: SensorSettings) -> TableLaw:
     """Estimate the standard deviation over time against depth."""
+    return _law_of_errors(unbiased_errors(stack, mean), mean, settings)
+
+
+def unbiased_errors(stack: Floats, mean: Floats) -> Floats:
+    """Compute the deviations from the mean over time, scaled to the variance of the noise."""
     count = np.isfinite(stack).sum(0)
-    return _law_of_errors((stack - mean) * np.sqrt(count / np.maximum(count - 1, 1)), mean, settings)
+    return (stack - mean) * np.sqrt(count / np.maximum(count - 1, 1))
 
 
 def _law_of_errors(errors: Floats, mean: Floats, settings: SensorSettings) -> TableLaw:
     """Estimate the standard deviation of errors in bins of depth; what moves at one depth is a peak of one bin."""
-    known = np.isfinite(errors)
-    at, size = np.broadcast_to(mean, errors.shape)[known], np.abs(errors[known])
-    parts = np.array_split(np.argsort(at, kind="stable"), settings.error_bins)
-    depths = np.array([np.median(at[part]) for part in parts])
-    stds = np.array([_std(size[part], settings) for part in parts])
+    depths, stds = binned_std(errors, mean, settings.error_bins, settings)
     stds = np.maximum(stds, 1e-6 * depths)
     stds = depths**2 * ndimage.median_filter(stds / depths**2, 3, mode="nearest")
     rising = np.concatenate([[True], np.diff(depths) > 1e-6 * depths[:-1]])
     return TableLaw(tuple(depths[rising]), tuple(stds[rising]))
+
+
+def binned_std(errors: Floats, mean: Floats, bins: int, settings: SensorSettings) -> tuple[Floats, Floats]:
+    """Compute median depths and robust standard deviations of errors, in bins of as many errors each."""
+    known = np.isfinite(errors)
+    at, size = np.broadcast_to(mean, errors.shape)[known], np.abs(errors[known])
+    parts = np.array_split(np.argsort(at, kind="stable"), bins)
+    return np.array([np.median(at[part]) for part in parts]), np.array([_std(size[part], settings) for part in parts])
 
 
 def _std(error: Floats, settings: SensorSettings) -> float:
@@ -185,8 +239,8 @@ def _without_step(total: TableLaw, step: Law, settings: SensorSettings) -> Table
     return TableLaw(total.depths, tuple(np.sqrt(np.maximum(stds**2 - rounding, (settings.least_noise * stds) ** 2))))
 
 
-def _correlation(residual: Floats, settings: SensorSettings) -> Correlation:
-    """Fit the correlation of pixels to that of residuals over time."""
+def _autocorrelation(residual: Floats, settings: SensorSettings) -> Floats:
+    """Compute the autocorrelation of residuals over time, along rows and along columns."""
     lags = settings.correlation_lags
     sums, counts = (np.zeros((2, lags)) for _ in range(2))
     for frame in residual[:: max(1, len(residual) // settings.correlation_frames)]:
@@ -198,8 +252,12 @@ def _correlation(residual: Floats, settings: SensorSettings) -> Correlation:
             for axis in range(2):
                 sums[axis, lag] += float((pairs[axis][0] * pairs[axis][1]).sum())
                 counts[axis, lag] += int((masks[axis][0] & masks[axis][1]).sum())
-    seen = (sums / np.maximum(counts, 1)) / (sums[:, :1] / np.maximum(counts[:, :1], 1))
-    lag = np.arange(1.0, lags)
+    return (sums / np.maximum(counts, 1)) / (sums[:, :1] / np.maximum(counts[:, :1], 1))
+
+
+def _correlation(seen: Floats, settings: SensorSettings) -> Correlation:
+    """Fit the correlation of pixels to the autocorrelation of residuals."""
+    lag = np.arange(1.0, seen.shape[1])
 
     def misfit(numbers: Floats) -> Floats:
         found = correlation_of(numbers)

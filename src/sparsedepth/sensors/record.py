@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from sparsedepth.atomic_files import write_atomically
 from sparsedepth.sensors.json_text import fields_of_text, text_of_fields
 from sparsedepth.sensors.laws import Correlation, Law, PowerLaw
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Unit
@@ -210,13 +211,13 @@ class Sensor:
         Parameters
         ----------
         path
-            File to write; an existing one is replaced.
+            File to write; an existing one is replaced. It appears whole or not at all.
 
         Examples
         --------
         >>> Sensor.preset("azure_kinect").save("azure.json")  # doctest: +SKIP
         """
-        Path(path).write_text(self.to_json() + "\n")
+        write_atomically(path, (self.to_json() + "\n").encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Sensor:

@@ -24,7 +24,10 @@ def stacked_views(
         raise InputError(f"{len(maps)} frames came with {len(poses)} poses; give one each, and intrinsics")
     numbers = [0] + [n for n in range(1, len(maps)) if not np.array_equal(maps[n], maps[n - 1], equal_nan=True)]
     if len(numbers) < settings.least_frames:
-        raise InputError(f"{len(numbers)} distinct frames came; give at least {settings.least_frames} of one scene")
+        raise InputError(
+            f"{len(numbers)} distinct frames came ({len(maps)} in all); give at least {settings.least_frames} of one "
+            "scene, each as the camera took it"
+        )
     maps = [np.where(frame > 0, frame, np.nan) for frame in (maps[n] for n in numbers)]
     if poses is None or intrinsics is None:
         return np.stack(maps)

@@ -71,7 +71,7 @@ def restore(folder: str, facts: Facts, what: str, options: dict[str, Any], repor
     report("restoring")
     before = DepthImage(load_raw("before.f32", facts["shape"]), facts["unit"], facts["kind"])
     result = {"denoise": denoise, "inpaint": inpaint}[what](before, **options)
-    return _store_result(facts, result)
+    return _store_result(facts, result) | {"warnings": result.warnings}
 
 
 def match(folder: str, facts: Facts, options: dict[str, Any], report: Report) -> Facts:

@@ -23,6 +23,7 @@ class Facts(BaseModel):
     corrected: float | None = None
     filled: float | None = None
     refused: float | None = None
+    warnings: list[str] = []
 
 
 class JobAnswer(BaseModel):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import traceback
+import warnings
 from typing import Any
 
 from numpy.typing import NDArray
 
+from sparsedepth.input_warnings import InputWarning
 from sparsedepth.messages import Header, Message
 from sparsedepth.process_pool import Answer, Report
 from sparsedepth.serve import compute
@@ -16,6 +18,7 @@ from sparsedepth.vocabulary import InputError, TooLargeError
 
 def worker_entry(setup: Header, _arrays: dict[str, NDArray[Any]]) -> Answer:
     """Return the function that answers the tasks of the service."""
+    warnings.simplefilter("ignore", InputWarning)  # answers carry them
     if setup["warm"]:
         compute.warm_up()
 

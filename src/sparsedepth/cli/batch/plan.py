@@ -209,11 +209,11 @@ def _require_rights(folder: Path) -> None:
         raise InputError(f"cannot write into {folder}: it is read-only; choose another folder, or change its rights")
 
 
-def file_for(given: Path, name: Path, suffixes: Iterable[str] = FORMATS) -> Path:
+def file_for(given: Path, name: Path) -> Path:
     """Return the file itself, or the one below a folder that has this name, whatever its suffix."""
     if not given.is_dir():
         return given
-    found = [given / name.with_suffix(suffix) for suffix in suffixes]
+    found = [given / name.with_suffix(suffix) for suffix in FORMATS]
     found = [file for file in found if os.path.isfile(file)]
     if not found:
         raise InputError(f"there is no file {given / name.with_suffix('.*')} for {name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from sparsedepth.atomic_files import atomic_file
 from sparsedepth.cli.batch.plan import Target
 from sparsedepth.cli.batch.spec import Outcome, RestoreSpec, RunContext
-from sparsedepth.cli.terminal import say
+from sparsedepth.cli.terminal import say, say_warning
 from sparsedepth.files import memmap, write_array
 from sparsedepth.files.stored import Pixels
 from sparsedepth.files.writing import encode_file
@@ -56,13 +56,28 @@ def _restore_in_memory(spec: RestoreSpec, target: Target, blank: Outcome, contex
     context.notes.add(target.source.name, image.assumed)
     with _errors_name(target.source):
         result = spec.restore(image, **spec.read_extras(target), threads=context.threads)
+        _report_warnings(target, _warnings(spec, target, result), context)
     shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size
     if shares[Origin.REFUSED] == 1:
         say(f"{target.source}: nothing could be said of any pixel; the result is unknown everywhere")
     with _recorded(spec, target, context):
         unit = _write(spec, target, result)
     known = float(np.isfinite(image.values).mean())
-    return replace(_with_shares(blank, result, shares), unit=unit, known=known)
+    found = _warnings(spec, target, result)
+    return replace(_with_shares(blank, result, shares), unit=unit, known=known, warnings=found)
+
+
+def _warnings(spec: RestoreSpec, target: Target, result: Restoration) -> tuple[str, ...]:
+    """Return all that is suspicious about a map and its guide."""
+    return (*(() if spec.guides is None else spec.guides.missing(target)), *result.warnings)
+
+
+def _report_warnings(target: Target, sentences: Sequence[str], context: RunContext) -> None:
+    """Print warnings with the name of the file; where they count as failures, raise an error."""
+    if sentences and context.strict:
+        raise InputError(f"{'; '.join(sentences)} (--strict)")
+    for sentence in sentences:
+        say_warning(f"{target.source}: {sentence}")
 
 
 @contextmanager
@@ -140,21 +155,23 @@ def _restore_mapped(spec: RestoreSpec, target: Target, blank: Outcome, context: 
         arrays = [source.pixels, out.depth, out.variance, out.origin]
         with memmap.release_pages(arrays, spec.release_seconds):
             with _errors_name(target.source):
-                options = {"variance": _mapped_variance(spec, target), **_meaning(source.profile)}
-                spec.restore(source.pixels, **options, threads=context.threads, out=out)
+                options = {"variance": _mapped_variance(spec, target), **_meaning(source)}
+                out = spec.restore(source.pixels, **options, threads=context.threads, out=out)
+                _report_warnings(target, out.warnings, context)
             shares = _convert(out, source.profile)
         with _recorded(spec, target, context):
             if target.origin is not None and target.origin.suffix.lower() != ".npy":
                 write_array(target.origin, np.asarray(out.origin))
             files.close()
     known = float(shares[Origin.MEASURED] + shares[Origin.CORRECTED] + shares[Origin.SMOOTHED])
-    return replace(_with_shares(blank, out, shares), unit=source.profile.unit, known=known)
+    return replace(_with_shares(blank, out, shares), unit=source.profile.unit, known=known, warnings=out.warnings)
 
 
-def _meaning(profile: Profile) -> dict[str, Any]:
+def _meaning(source: memmap.MappedMap) -> dict[str, Any]:
     """Return what the stored numbers of a mapped file mean."""
-    numbers = {"unit": profile.unit, "kind": profile.kind, "numbers_per_unit": profile.scale or 1.0}
-    return {**numbers, "invalid": profile.invalid}
+    profile = source.profile
+    codes = profile.invalid or (None if source.pixels.dtype.kind == "f" else ())
+    return {"unit": profile.unit, "kind": profile.kind, "numbers_per_unit": profile.scale or 1.0, "invalid": codes}
 
 
 def _mapped_variance(spec: RestoreSpec, target: Target) -> Any:

@@ -45,6 +45,7 @@ class RunOptions:
     resume: bool
     cluster: str | None
     as_json: bool
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.resume and self.skip_existing:
@@ -56,11 +57,13 @@ class RunOptions:
 def run_batch(title: str, spec: RestoreSpec, targets: list[Target], options: RunOptions) -> None:
     """Restore every map, print errors and results, and exit with code 1 if any map failed."""
     journal = Journal(Path(options.output), spec.fingerprint) if is_folder(options.output) else None
+    if spec.guides is not None:
+        spec.guides.require_any(targets)
     waiting = _select(spec, targets, options, journal)
     _require_new(waiting, options, journal)
     spec, jobs = _on_cluster(spec, options) if options.cluster is not None and waiting else (spec, options.jobs)
     jobs = min(jobs or cores(), max(len(waiting), 1))
-    context = RunContext(WritingGate(), Notes(), journal, threads=1 if jobs > 1 else None)
+    context = RunContext(WritingGate(), Notes(), journal, threads=1 if jobs > 1 else None, strict=options.strict)
     outcomes = _restore_all(title, spec, waiting, context, jobs)
     _print_outcomes(outcomes, len(targets) - len(waiting), context.notes, options.as_json)
     if any(outcome.error for outcome in outcomes):

@@ -6,18 +6,19 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import Condition, Lock
 from typing import Any, Self
 
 from sparsedepth import __version__
+from sparsedepth.cli.batch.guides import Guides
 from sparsedepth.cli.batch.journal import Journal
 from sparsedepth.cli.batch.plan import Target, file_for
 from sparsedepth.cli.options import MapReader
 from sparsedepth.cli.terminal import warn
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import memmap, read_array, read_photo
-from sparsedepth.files.photos import PHOTO_SUFFIXES
 from sparsedepth.files.profiles import profile_named
 from sparsedepth.sensors import Sensor
 from sparsedepth.vocabulary import InputError, Restoration
@@ -85,8 +86,13 @@ class RestoreSpec:
         """Return the file of the sensor's variance of this map, if there is one."""
         return None if self.sensor_variance is None else file_for(Path(self.sensor_variance), target.name)
 
+    @cached_property
+    def guides(self) -> Guides | None:
+        """The guide pictures, if there are any."""
+        return None if self.guide is None else Guides(Path(self.guide))
+
     def _guide_file(self, target: Target) -> Path | None:
-        return None if self.guide is None else file_for(Path(self.guide), target.name, PHOTO_SUFFIXES)
+        return None if self.guides is None else self.guides.file_of(target)
 
 
 def _words(value: object) -> str:
@@ -112,6 +118,7 @@ class Outcome:
     refused: float | None = None
     smoothed: float | None = None
     seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
     error: str | None = None
 
     def facts(self) -> dict[str, Any]:
@@ -167,3 +174,5 @@ class RunContext:
     notes: Notes
     journal: Journal | None
     threads: int | None
+    strict: bool = False
+    """Whether a warning about a map is a failure."""

@@ -1,0 +1,67 @@
+"""The paper's belief about a map: the mean and the noise variance of each pixel, averaged over its patches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth.checks import positive
+from sparsedepth.coding.aggregate import PatchCoder, average_patches_and_noise
+from sparsedepth.coding.noise import Jeffreys, NoiseModel
+from sparsedepth.dictionary import Dictionary, dictionary_from
+from sparsedepth.parallel import n_threads
+from sparsedepth.sensors.choice import NoiseChoice, SensorChoice, sensor_from
+from sparsedepth.tiling import Tile, TiledMap, TilingSettings
+from sparsedepth.vocabulary import Belief, DepthImage, Floats, Origin, Unit
+
+
+def believe(
+    depth: Any,
+    dictionary: Dictionary | str | None = None,
+    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
+    *,
+    sparsity: float = 1.0,
+    stride: int = 1,
+    sensor: SensorChoice = "clean",
+    unit: Unit = "",
+    variance: Any = None,
+    invalid: float | Sequence[float] | None = None,
+    threads: int | None = None,
+) -> Belief:
+    """Average the values and the noise variances of the patches that cover each pixel, as the paper does.
+
+    Parameters
+    ----------
+    depth, sensor, unit, variance, invalid, threads
+        As for `denoise`, but the paper's method knows no sensor unless one is named.
+    dictionary, noise, sparsity
+        As for `infer`.
+    stride
+        Pixels between patches.
+
+    Returns
+    -------
+    Belief
+        Mean and variance of each pixel. The variance of a missing pixel is that of its prediction; where no patch has a
+        valid pixel, the mean is NaN and the variance infinite.
+    """
+    coder = PatchCoder(
+        dictionary_from(dictionary) or Dictionary.builtin("default"), noise, sparsity, positive("stride", stride)
+    )
+    noise = NoiseChoice(sensor_from(sensor), unit)
+    if isinstance(depth, DepthImage):
+        noise, depth = noise.for_numbers(depth.unit, depth.kind), depth.values
+    source = TiledMap.from_array(depth, variance, coder.dictionary.patch_shape, invalid, TilingSettings())
+    source = noise.with_variance(source)
+    result = source.run(lambda tile, threads: _believe_tile(tile, coder, threads), None, n_threads(threads))
+    return Belief(result.depth, result.variance)
+
+
+def _believe_tile(tile: Tile, coder: PatchCoder, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
+    """Return the mean and the noise variance of each pixel of a tile; refused where no patch has a valid pixel."""
+    average = average_patches_and_noise(tile.depth, coder, tile.variance, window=tile.window, threads=threads)
+    variance = np.where(tile.valid, average.noise, average.predicted_variance)
+    return average.mean, variance, np.where(average.weight > 0, Origin.MEASURED, Origin.REFUSED)
