@@ -167,14 +167,16 @@ def guided_inpaint(
         return
     affinity, many = colour_affinity(guide, settings.membrane), bool(holes.mean() > settings.many_holes_fraction)
     held_out = valid & _hold_out(holes, many, settings)
-    shown = np.where(valid & ~held_out, result.depth, np.nan)
+    along_steps = valid & ~held_out & _along_steps(result.depth, settings) & (not many)
+    shown = np.where(valid & ~held_out & ~along_steps, result.depth, np.nan)
     plain = fill_plain(shown)
-    held_out &= plain.origin == Origin.FILLED
+    held_out, along_steps = (part & (plain.origin == Origin.FILLED) for part in (held_out, along_steps))
     theirs = membrane(shown, affinity, plain.depth, settings.membrane)
     ours = membrane(np.where(valid, result.depth, np.nan), affinity, result.depth, settings.membrane)
-    step, wanted = (theirs - plain.depth)[held_out], (result.depth - plain.depth)[held_out]
-    misleading = bool(np.square(step - wanted).sum() > np.square(wanted).sum())
-    weight = blend_weight(step, wanted) if many or misleading else 1.0
+    judged = held_out | along_steps
+    step, wanted = (theirs - plain.depth)[judged], (result.depth - plain.depth)[judged]
+    clear = bool(np.square(step - wanted).sum() < settings.clear_ratio * np.square(wanted).sum())
+    weight = 1.0 if clear and not many else blend_weight(step, wanted)
     variance = _disagreement(ours, result)
     if held_out.any():
         error = np.square(plain.depth + weight * (theirs - plain.depth) - result.depth)[held_out]
@@ -184,6 +186,16 @@ def guided_inpaint(
         variance = np.maximum(calibrated, settings.min_variance_ratio * error.mean())
     result.variance[holes] = np.maximum(variance, np.finfo(np.float32).tiny)[holes]
     result.depth[holes] += (weight * (ours - result.depth))[holes]
+
+
+def _along_steps(depth: DepthMap, settings: GuideSettings) -> NDArray[np.bool_]:
+    """Mark pixels along steps: a step between valid pixels shows how far a picture is shifted, a hole hides it."""
+    known = np.where(np.isfinite(depth), depth, np.nan)
+    limit = settings.step_ratio * float(np.nanstd(known))
+    step = np.zeros(depth.shape, bool)
+    step[:, 1:] |= np.abs(np.diff(known, axis=1)) > limit
+    step[1:] |= np.abs(np.diff(known, axis=0)) > limit
+    return np.asarray(binary_dilation(step, np.ones((3, 3)), iterations=settings.step_ring_px), bool)
 
 
 def _disagreement(guided: Floats, plain: Restoration) -> Floats:

@@ -215,6 +215,9 @@ class GuideSettings:
     held_out_ring_px: int = 2  #: Pixels around holes that are held out.
     many_holes_fraction: float = 0.3  #: Fraction of holes above which pixels are held out at random.
     held_out_fraction: float = 0.2  #: Valid pixels that are held out then.
+    step_ratio: float = 0.2  #: sd; least step along which pixels are held out to see whether a picture is registered.
+    step_ring_px: int = 3  #: Distance to such a step within which pixels are held out.
+    clear_ratio: float = 0.5  #: Squared error with the picture over that without, below which it is followed wholly.
     min_variance_ratio: float = 0.01  #: Least variance, relative to the mean squared error of held-out pixels.
 
 

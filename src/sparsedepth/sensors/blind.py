@@ -104,7 +104,9 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
         return None
     values = np.where(positive, values, np.nan)
     settings = _for_cells(settings, cell_side(np.isfinite(values), settings))
-    fits = fit_windows(1 / values, settings)
+    with np.errstate(over="ignore"):
+        inverse = 1 / values
+    fits = fit_windows(np.where(np.isfinite(inverse), inverse, np.nan), settings)
     step = step_law(values, settings)
     if len(fits.std) < settings.min_windows or step is None:
         return None

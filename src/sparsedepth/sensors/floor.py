@@ -10,6 +10,9 @@ from sparsedepth.sensors.blind import ROUNDING, step_points
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
 
+SHOWN = 0.55
+"""Median of the smallest second differences, for noise of variance one (simulated)."""
+
 
 @dataclass(frozen=True, eq=False)
 class NoiseFloor:
@@ -21,7 +24,8 @@ class NoiseFloor:
     @classmethod
     def fit(cls, sample: DepthMap, settings: SensorSettings = DEFAULT) -> NoiseFloor:
         """Measure the quantisation steps of a sample (height, width); NaN = missing."""
-        depths, steps = step_points(sample, settings) or (np.zeros(1), np.zeros(1))
+        found = step_points(sample, settings) if _is_quantised(sample) else None
+        depths, steps = found or (np.zeros(1), np.zeros(1))
         return cls(depths, steps)
 
     def rounding(self, depth: Floats) -> Floats:
@@ -36,8 +40,8 @@ class NoiseFloor:
 def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
     """Compute the least standard deviation that a map of unknown origin can have at each pixel.
 
-    It is the larger of the rounding error and of what second differences show around the pixel: the smaller of those
-    along rows and along columns, so that steps of the scene do not count.
+    It is the larger of the rounding error and of what second differences show around the pixel: the smallest of four
+    directions, so that steps of the scene do not count.
 
     Parameters
     ----------
@@ -61,24 +65,42 @@ def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
     return NoiseFloor.fit(values, settings)(values)
 
 
+def _is_quantised(sample: DepthMap) -> bool:
+    """Tell whether most pixels share their value with at least two others."""
+    values, counts = np.unique(sample[np.isfinite(sample)], return_counts=True)
+    return len(values) > 0 and int(counts[counts > 2].sum()) > int(counts.sum()) / 2
+
+
 def _shown(depth: Floats) -> Floats:
     """Compute the standard deviation of white noise that second differences around each pixel show; NaN at NaN.
 
-    The smaller of the differences along rows and along columns has a median of 1.01 for noise of variance one. Medians
-    of three, twice along both axes, see nearly 5 x 5 pixels and ignore outliers.
+    The smallest of the differences in four directions leaves planes and straight edges out. Medians of three, twice
+    along both axes, see nearly 5 x 5 pixels and ignore outliers. Noise of variance one has a median of `SHOWN`.
     """
     padded = np.pad(depth, 1, constant_values=np.nan)
-    centre, inner = padded[1:-1, 1:-1], slice(1, -1)
-    across = np.abs(padded[inner, 2:] + padded[inner, :-2] - 2 * centre)
-    down = np.abs(padded[2:, inner] + padded[:-2, inner] - 2 * centre)
-    shown = np.fmin(across, down)
+    centre = padded[1:-1, 1:-1]
+    shown, seen = np.full(depth.shape, np.nan), np.zeros(depth.shape, np.uint8)
+    for rows, columns in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        ahead, behind = (_shifted(padded, sign * rows, sign * columns) for sign in (1, -1))
+        difference = np.abs(ahead + behind - 2 * centre)
+        shown = np.fmin(shown, difference)
+        seen += np.isfinite(difference)
+    shown = np.where(seen > 1, shown, np.nan)  # a single direction may cross an edge
     for _ in range(2):
         shown = _median_of_three(_median_of_three(shown).T).T
-    return np.where(np.isfinite(depth), np.where(np.isfinite(shown), shown, 0.0), np.nan)
+    return np.where(np.isfinite(depth), np.where(np.isfinite(shown), shown, 0.0) / SHOWN, np.nan)
+
+
+def _shifted(padded: Floats, rows: int, columns: int) -> Floats:
+    """Return the view of a map, padded by one, whose pixels lie so many rows and columns ahead."""
+    height, width = padded.shape
+    return padded[1 + rows : height - 1 + rows, 1 + columns : width - 1 + columns]
 
 
 def _median_of_three(values: Floats) -> Floats:
-    """Return the median of each value and its neighbours in the row; NaN is ignored."""
+    """Return the median of each value and its neighbours in the row; of fewer than three, the smallest or its own."""
     padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.nan)
     left, right = padded[:, :-2], padded[:, 2:]
-    return np.fmax(np.fmin(left, values), np.fmin(np.fmax(left, values), right))
+    centre = np.where(np.isnan(values), np.fmin(left, right), values)
+    left, right = (np.where(np.isnan(side), centre, side) for side in (left, right))
+    return np.maximum(np.minimum(left, centre), np.minimum(np.maximum(left, centre), right))

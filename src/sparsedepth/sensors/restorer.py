@@ -76,7 +76,7 @@ class SensorRestorer:
 
 @dataclass(frozen=True, eq=False)
 class Floored:
-    """Restores tiles of a map of unknown origin: no measured pixel gets less than its least standard deviation."""
+    """Restores tiles of a map of unknown origin: no pixel gets less than its least standard deviation."""
 
     restore: RestoreTile
     source: TiledMap
@@ -85,5 +85,6 @@ class Floored:
     def __call__(self, tile: Tile, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         """Return depth, variance and origin of a tile."""
         value, variance, origin = self.restore(tile, threads)
-        least = self.floor(value.astype(np.float64) * self.source.scale + self.source.centre) / self.source.scale
+        depth = value.astype(np.float64) * self.source.scale + self.source.centre
+        least = np.where(tile.valid, self.floor(depth), self.floor.rounding(depth)) / self.source.scale
         return value, np.fmax(variance, np.square(least)), origin
