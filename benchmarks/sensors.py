@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsedepth.data import data_set, middlebury, range_scans
+from sparsedepth.data.rooms import room
 from sparsedepth.data.sensor_frames import INVALID_CODES, SENSORS, sensor_frames
 from sparsedepth.files import read_array
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor, blind, smooth
@@ -175,27 +176,6 @@ def calibrated() -> dict[str, Sensor]:
         list(kinect.values()), unit="mm", poses=poses, intrinsics=(585, 585, 320, 240)
     )
     return found
-
-
-def room(near: float, far: float, rng: np.random.Generator, shape: tuple[int, int] = (480, 640)) -> np.ndarray:
-    """Draw a scene: a slanted wall, a floor, boxes, a ball and thin poles between two depths."""
-    height, width = shape
-    rows, columns = np.mgrid[:height, :width]
-    wall = 1 / (1 / far + (1 / (0.6 * far) - 1 / far) * np.abs(columns / width - rng.uniform(0.2, 0.8)))
-    scene = np.minimum(wall, 1 / np.maximum((rows / height - 0.35) / (0.65 * near * 1.2), 1e-9))
-    for _ in range(8):
-        top, left = rng.integers(0, height - 60), rng.integers(0, width - 60)
-        box = slice(top, top + rng.integers(30, 160)), slice(left, left + rng.integers(30, 160))
-        tilt = 1 + rng.normal(0, 5e-4) * columns[box] + rng.normal(0, 5e-4) * rows[box]
-        scene[box] = np.minimum(scene[box], np.clip(rng.uniform(near, far) * tilt, near, far))
-    middle, radius = (rng.integers(100, height - 100), rng.integers(100, width - 100)), rng.integers(40, 90)
-    distance = np.hypot(rows - middle[0], columns - middle[1])
-    ball = rng.uniform(near, far) * (1 - 0.1 * np.sqrt(np.maximum(1 - (distance / radius) ** 2, 0)))
-    scene = np.where(distance < radius, np.minimum(scene, ball), scene)
-    for thickness in (2, 3, 5):
-        column = rng.integers(10, width - 10)
-        scene[:, column : column + thickness] = np.minimum(scene[:, column : column + thickness], 1.1 * near)
-    return scene
 
 
 SIMULATED = {

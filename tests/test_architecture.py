@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "matching": {"vocabulary", "stereo", "restore"},
     "sensors": {"vocabulary", "tiling"},
     "hole_filling": {"vocabulary", "holes"},
-    "data": {"vocabulary", "files"},
+    "data": {"vocabulary", "files", "sensors"},
     "experiments": {
         "vocabulary",
         "atomic_files",
@@ -78,6 +78,7 @@ MAY_IMPORT = {
         "stereo",
         "matching",
         "data",
+        "sensors",
         "parallel",
     },
     "cli": {
