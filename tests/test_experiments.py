@@ -11,7 +11,8 @@ import pytest
 
 from sparsedepth import Dictionary, baselines, experiments, restore, stereo
 from sparsedepth.data import data_folder
-from sparsedepth.experiments import _cache, ablation, denoising, natural_noise
+from sparsedepth.experiments import _cache, _restoration_jobs, ablation, denoising, natural_noise
+from sparsedepth.experiments import _zoo as zoo
 from sparsedepth.experiments._cache import cached
 from sparsedepth.experiments._claims import Claim, judge, table_of
 from sparsedepth.experiments._methods import Outcome, own_methods
@@ -250,3 +251,31 @@ def test_the_version_of_restoration_tells_dictionaries_apart():
     names = Dictionary.builtins()
     assert len({_cache.restoration_version(name) for name in names}) == len(names)
     assert _cache.restoration_version() == _cache.restoration_version("default")
+
+
+def test_simulated_sensors_are_the_last_rows_and_hide_nothing_but_their_holes():
+    every = zoo.rows()
+    last = every[-12:]
+    assert [row.name for row in last] == [row.name for row in zoo.simulated_sensor_rows()]
+    assert not any(row.sensor for row in every[:-12])
+    source = next(source for source in zoo.stand_ins(64) if source.kind == "disparity")
+    for row in last:
+        assert row.kinds == ("disparity",)
+        spoilt, again = row.done(source, 0), row.done(source, 0)
+        np.testing.assert_array_equal(spoilt.depth, again.depth)
+        np.testing.assert_array_equal(np.isnan(spoilt.depth), np.isnan(spoilt.truth))
+        error = np.abs(spoilt.depth - spoilt.truth)[np.isfinite(spoilt.depth)]
+        assert 0.0005 < np.median(error) / np.nanmedian(spoilt.truth) < 0.05
+        assert spoilt.depth.dtype == source.crop.depth.dtype
+
+
+@pytest.mark.usefixtures("without_data")
+def test_restoration_runs_on_rows_of_one_kind():
+    row = next(row for row in zoo.simulated_sensor_rows() if row.name == "kinect_v1 + 5%")
+    jobs = _restoration_jobs.Plan(zoo.stand_ins(), [row]).jobs()
+    assert jobs
+    assert {job.source.kind for job in jobs} == {"disparity"}
+    result = _restoration_jobs.Results()
+    ours = next(job for job in jobs if job.ours)
+    result.add(ours, ours.done())
+    assert np.isfinite(result.of("disparity", row.name, ours.method.name)).all()

@@ -140,7 +140,7 @@ def simulated_frame(name: str, depth: DepthMap, rng: np.random.Generator) -> Sim
 
 
 def with_impulses(frame: SimulatedFrame, fraction: float, rng: np.random.Generator) -> SimulatedFrame:
-    """Replace a fraction of the valid pixels by depths anywhere between the nearest and the farthest true one.
+    """Replace a fraction of the valid pixels by depths anywhere in the range of the frame.
 
     Parameters
     ----------
@@ -162,8 +162,10 @@ def with_impulses(frame: SimulatedFrame, fraction: float, rng: np.random.Generat
     >>> 0.03 < float(hit.outlier_mask.mean()) < 0.07
     True
     """
-    hit = (rng.random(frame.depth.shape) < fraction) & np.isfinite(frame.depth)
-    anywhere = rng.uniform(np.nanmin(frame.truth), np.nanmax(frame.truth), frame.depth.shape)
+    valid = np.isfinite(frame.depth)
+    seen = frame.truth[valid] if valid.any() else np.ones(1)
+    hit = (rng.random(frame.depth.shape) < fraction) & valid
+    anywhere = rng.uniform(seen.min(), seen.max(), frame.depth.shape)
     depth = np.where(hit, rounded(anywhere, Sensor.preset(frame.name)), frame.depth)
     return replace(frame, depth=depth, outlier_mask=frame.outlier_mask | hit)
 
