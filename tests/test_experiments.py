@@ -11,7 +11,8 @@ import pytest
 
 from sparsedepth import Dictionary, baselines, experiments, restore, stereo
 from sparsedepth.data import data_folder
-from sparsedepth.experiments import _cache, _restoration_jobs, ablation, denoising, natural_noise
+from sparsedepth.data.sensor_frames import SENSORS
+from sparsedepth.experiments import _cache, _restoration_jobs, _sensors_methods, ablation, denoising, natural_noise
 from sparsedepth.experiments import _zoo as zoo
 from sparsedepth.experiments._cache import cached
 from sparsedepth.experiments._claims import Claim, judge, table_of
@@ -251,6 +252,53 @@ def test_the_version_of_restoration_tells_dictionaries_apart():
     names = Dictionary.builtins()
     assert len({_cache.restoration_version(name) for name in names}) == len(names)
     assert _cache.restoration_version() == _cache.restoration_version("default")
+
+
+@pytest.mark.usefixtures("without_data")
+def test_sensors_in_short(tmp_path):
+    facts, page, steps = quick("sensors", tmp_path)
+    assert "Every map here is a development map" in page
+    assert "a quick run" in page.lower()
+    for camera, raw in facts["raw"].items():
+        picture = f"sensors-{camera.replace('_', '-')}.png"
+        assert (tmp_path / picture).read_bytes().startswith(PNG)
+        assert f"({picture})" in page
+        errors = facts["filters"][camera]
+        assert set(_sensors_methods.FILTERS) == set(errors) <= rows(page)
+        for mode in ("blind", "preset"):
+            found = facts["modes"][camera][mode]
+            assert found["error"]["pooled"] < raw["pooled"]
+            assert 0.7 < found["within"] <= 1
+            assert found["filled"] + found["refused"] == pytest.approx(1)
+            assert len(found["deciles"]) == 10
+    met = sum(bar[2] for bar in facts["bars"])
+    assert f"{met} of {len(facts['bars'])} are met" in page
+    assert page.count("| **no** |") == len(facts["bars"]) - met
+    assert steps[-1][0] == steps[-1][1]
+
+
+@pytest.mark.usefixtures("without_data")
+def test_sensors_ask_for_their_data(tmp_path):
+    with pytest.raises(InputError, match="SPARSEDEPTH_DATA"):
+        experiments.load("sensors").run(tmp_path, lambda *_: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_two_errors_agree_on_one_frame_and_ignore_one_pixel_in_a_hundred():
+    errors = np.r_[np.ones(99), 1000.0]
+    assert _sensors_methods.pooled_error([errors]) == _sensors_methods.mean_error([errors]) == pytest.approx(1.0)
+    assert _sensors_methods.pooled_error([errors, 3 * errors]) == pytest.approx(np.sqrt(5), rel=0.02)
+    assert _sensors_methods.mean_error([errors, 3 * errors]) == pytest.approx(2.0)
+
+
+@pytest.mark.usefixtures("real_data")
+def test_calibrations_use_frames_that_they_do_not_judge():
+    zense = _sensors_methods._real_camera(SENSORS[-1])
+    numbers = [frame.number for frame in zense.frames]
+    assert set(zense.calibrated) == set(numbers)
+    first, second = zense.calibrated[numbers[0]], zense.calibrated[numbers[1]]
+    assert first != second
+    assert all(zense.calibrated[number] == (first, second)[place % 2] for place, number in enumerate(numbers))
 
 
 def test_simulated_sensors_are_the_last_rows_and_hide_nothing_but_their_holes():
