@@ -44,9 +44,11 @@ class Optics:
         Depths that scenes of this sensor have.
     lost_at_steps, flying_at_steps, lost
         Fractions of the pixels at steps of depth that are missing or mixed, and of all pixels that are missing.
+    pixel_px
+        Side of a pixel of the sensor, in pixels of the frame: 2 = the frame is enlarged by repeating pixels.
     noise_ratio, correlation
-        Noise before rounding over that of the preset, and its correlation; None = that of the preset, which was
-        measured after rounding.
+        Noise before rounding over that of the preset, and its correlation in pixels of the sensor; None = that of the
+        preset, which was measured on the frame.
     """
 
     focal_px: float
@@ -55,6 +57,7 @@ class Optics:
     lost_at_steps: float
     flying_at_steps: float
     lost: float = 0.003
+    pixel_px: int = 1
     noise_ratio: float = 1.0
     correlation: Correlation | None = None
 
@@ -63,7 +66,9 @@ OPTICS = {
     "kinect_v1": Optics(585.0, 75.0, (900.0, 3000.0), 0.11, 0.001, noise_ratio=1.05, correlation=Correlation(8.5, 8.5)),
     "realsense_d435": Optics(382.0, 50.0, (700.0, 4000.0), 0.25, 0.011),
     "realsense_d455": Optics(325.0, 95.0, (500.0, 3500.0), 0.40, 0.024),
-    "pico_zense": Optics(456.6, 0.0, (680.0, 1300.0), 0.14, 0.017),
+    "pico_zense": Optics(
+        456.6, 0.0, (680.0, 1300.0), 0.14, 0.017, pixel_px=2, correlation=Correlation(1.317, 1.317, 1.725)
+    ),
 }
 """Measured on real frames, except the baseline of Kinect, which is nominal, and the fraction of holes at random."""
 SIMULATED = tuple(OPTICS)
@@ -197,8 +202,15 @@ def rounded(depth: Floats, sensor: Sensor) -> Floats:
 def _noise(shape: tuple[int, int], sensor: Sensor, optics: Optics, rng: np.random.Generator) -> Floats:
     """Draw temporal noise of variance one and the fixed pattern."""
     correlation = optics.correlation or sensor.correlation
-    temporal, pattern = (correlated_noise(shape, correlation, rng) for _ in range(2))
-    return temporal + sensor.pattern * pattern
+    height, width = (-(-size // optics.pixel_px) for size in shape)
+    temporal, pattern = (correlated_noise((height, width), correlation, rng) for _ in range(2))
+    noise = temporal + sensor.pattern * pattern
+    return _repeated(noise, optics.pixel_px, shape)
+
+
+def _repeated(values: Floats, times: int, shape: tuple[int, ...]) -> Floats:
+    """Enlarge a map by repeating its pixels, and cut it to a shape."""
+    return values.repeat(times, 0).repeat(times, 1)[: shape[0], : shape[1]]
 
 
 def _with_noise(truth: Floats, sensor: Sensor, noise: Floats) -> Floats:
@@ -216,7 +228,8 @@ def _by_amplitude(truth: Floats, optics: Optics, rng: np.random.Generator) -> tu
         return np.ones(truth.shape), np.zeros(truth.shape, bool)
     texture = gaussian_filter(rng.standard_normal(truth.shape), ALBEDO_PX, mode="wrap")
     albedo = np.exp(ALBEDO_SPREAD * texture / texture.std() + ALBEDO_SPREAD**2)
-    shade = albedo * _cosine(truth, optics.focal_px)
+    step = optics.pixel_px
+    shade = _repeated((albedo * _cosine(truth, optics.focal_px))[::step, ::step], step, truth.shape)
     return 1 / shade, shade / (truth / 1000.0) ** 2 < MIN_AMPLITUDE
 
 

@@ -20,9 +20,9 @@ from sparsedepth.data.sensor_frames import (
 )
 from sparsedepth.data.simulated_sensors import OPTICS, SIMULATED, simulated_frame, with_impulses
 from sparsedepth.experiments.ablation import rmse_99
-from sparsedepth.sensors import Sensor, blind
-from sparsedepth.sensors.smooth import smooth
-from sparsedepth.vocabulary import DepthMap, Floats, Origin, Restoration
+from sparsedepth.restore import denoise
+from sparsedepth.sensors import Sensor
+from sparsedepth.vocabulary import DepthMap, Floats, Restoration
 
 PRESETS: dict[str, str] = dict(zip(SENSORS, SIMULATED, strict=True))
 """Presets of the real cameras, which are in the same order."""
@@ -85,14 +85,7 @@ class Camera:
 
 def restored(depth: DepthMap, sensor: Sensor | None) -> Restoration:
     """Restore a frame in mm under the noise of its sensor; None = estimate it from the frame."""
-    known = blind.estimate(depth) if sensor is None else sensor
-    valid = np.isfinite(depth)
-    origin = np.where(valid, Origin.MEASURED, Origin.REFUSED).astype(np.uint8)
-    if known is None:
-        variance = np.where(valid, blind.least_std(depth) ** 2, np.inf)
-        return Restoration(np.asarray(depth, float), variance, origin)
-    value, variance = smooth(depth, known)
-    return Restoration(value, variance, origin)
+    return denoise(depth, sensor=sensor or "auto", unit="mm", quality="fast", threads=1)
 
 
 def real_cameras() -> list[Camera]:
@@ -172,7 +165,7 @@ def _on_inverse(restore: Callable[[DepthMap, float], DepthMap]) -> Callable[[Dep
     return applied
 
 
-_STRENGTHS = tuple(float(value) for value in np.geomspace(5, 3200, 14))
+_STRENGTHS = tuple(float(value) for value in np.geomspace(5, 3200, 12))
 FILTERS = {
     "median": Filter(lambda depth, size: median(depth, int(size)), (3, 5, 7, 9, 11, 13)),
     "bilateral": Filter(bilateral, _STRENGTHS),

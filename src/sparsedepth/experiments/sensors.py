@@ -30,7 +30,7 @@ from sparsedepth.markdown import table, write_made_part
 
 SCENES = 3
 """Simulated rooms of each sensor."""
-QUICK_SIDE = 96
+QUICK_SIDE = 144
 """Pixels of the frames of a quick run."""
 DEVELOPMENT = (
     "**Every map here is a development map**: settings, presets and rules were chosen with these frames in view, or "
