@@ -14,34 +14,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsedepth.data import data_set, middlebury, range_scans
-from sparsedepth.data.sensor_frames import INVALID_CODES, SENSORS, sensor_frames
-from sparsedepth.files import read_array
+from sparsedepth.data import middlebury, range_scans
+from sparsedepth.data.rooms import room
+from sparsedepth.data.sensor_frames import SENSORS, intrinsics, measured_std, pose, sensor_frames, sequence
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor, blind, smooth
 from sparsedepth.sensors.simulate import simulate
 
 Restore = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """A frame -> values and variances."""
 
-STD = {
-    "kinect_v1_7scenes": (
-        [888, 1019, 1137, 1254, 1420, 1622, 1818, 1982, 2166, 2292, 2405, 2546, 2696, 2954],
-        [1.9, 2.2, 2.4, 2.9, 3.7, 4.9, 5.6, 6.4, 7.7, 9.1, 9.1, 11.1, 12.0, 14.9],
-    ),
-    "realsense_d4xx_aims": (
-        [675, 735, 775, 814, 858, 909, 965, 1041, 1157, 1338, 1603, 2032, 3123, 4741],
-        [1.3, 1.6, 1.7, 2.0, 2.1, 2.4, 2.7, 3.1, 3.5, 5.0, 8.1, 16.3, 39.9, 78.4],
-    ),
-    "realsense_d4xx_cup": (
-        [482, 523, 556, 586, 616, 650, 688, 738, 816, 2153, 2510, 2974, 3261, 3666],
-        [0.6, 0.7, 0.7, 0.9, 0.9, 1.2, 1.2, 1.3, 2.1, 12.7, 16.1, 25.0, 29.4, 37.3],
-    ),
-    "tof_pico_zense": (
-        [671, 697, 726, 763, 802, 842, 878, 917, 955, 994, 1047, 1104, 1187, 1287],
-        [8.4, 7.9, 7.4, 7.7, 8.5, 9.1, 10.3, 11.6, 13.2, 15.3, 18.0, 19.3, 35.2, 55.1],
-    ),
-}
-"""Standard deviation of the sensors against depth, mm: the tables of data/sensors."""
 TUNING = {
     "kinect_v1_7scenes": (40, 85, 120, 205, 240),
     "realsense_d4xx_aims": (88, 92, 96),
@@ -80,24 +61,11 @@ class Score:
 def frames(part: str = "tuning") -> list[Frame]:
     """Load the frames of all sensors: the part "tuning", "check" or "all"."""
     return [
-        Frame(sensor, found.number, found.depth, found.reference, table_std(sensor, found.reference))
+        Frame(sensor, found.number, found.depth, found.reference, measured_std(sensor, found.reference))
         for sensor in SENSORS
         for found in sensor_frames(sensor)
         if part == "all" or (found.number in TUNING[sensor]) == (part == "tuning")
     ]
-
-
-def table_std(sensor: str, depth: np.ndarray) -> np.ndarray:
-    """Compute the standard deviation of a sensor from its table in `STD`, linear in the logarithms."""
-    depths, stds = STD[sensor]
-    return np.exp(np.interp(np.log(depth), np.log(depths), np.log(stds)))
-
-
-def sequence(sensor: str) -> dict[str, np.ndarray]:
-    """Load every second map of the sequence of a sensor by its number, in mm; NaN = missing."""
-    paths = sorted(data_set("sensors", sensor, "sequence").glob("*_depth.png"))[::2]
-    maps = {path.name.removesuffix("_depth.png"): np.asarray(read_array(path), np.float32) for path in paths}
-    return {number: np.where(np.isin(depth, INVALID_CODES), np.nan, depth) for number, depth in maps.items()}
 
 
 def rmse99(error: np.ndarray) -> float:
@@ -165,37 +133,17 @@ PRESETS = {
 def calibrated() -> dict[str, Sensor]:
     """Estimate the sensors from frames: sequences, with poses for Kinect; no sequence of aims, hence its preset."""
     found = {"realsense_d4xx_aims": Sensor.preset("realsense_d435")}
-    cup, kinect = sequence("realsense_d4xx_cup"), sequence("kinect_v1_7scenes")
-    found["realsense_d4xx_cup"] = Sensor.estimate(list(cup.values()), unit="mm")
+    cup, kinect = (sequence(sensor) for sensor in ("realsense_d4xx_cup", "kinect_v1_7scenes"))
+    found["realsense_d4xx_cup"] = Sensor.estimate(list(cup.values())[::2], unit="mm")
     zense = [frame.depth for frame in sensor_frames("tof_pico_zense")]
     found["tof_pico_zense"] = Sensor.estimate(zense[5:], unit="mm")
-    folder = data_set("sensors", "kinect_v1_7scenes", "sequence")
-    poses = [np.loadtxt(folder / f"{number}_pose.txt") * np.array([1, 1, 1, 1000.0]) for number in kinect]
     found["kinect_v1_7scenes"] = Sensor.estimate(
-        list(kinect.values()), unit="mm", poses=poses, intrinsics=(585, 585, 320, 240)
+        list(kinect.values())[::2],
+        unit="mm",
+        poses=[pose("kinect_v1_7scenes", number) for number in list(kinect)[::2]],
+        intrinsics=intrinsics("kinect_v1_7scenes"),
     )
     return found
-
-
-def room(near: float, far: float, rng: np.random.Generator, shape: tuple[int, int] = (480, 640)) -> np.ndarray:
-    """Draw a scene: a slanted wall, a floor, boxes, a ball and thin poles between two depths."""
-    height, width = shape
-    rows, columns = np.mgrid[:height, :width]
-    wall = 1 / (1 / far + (1 / (0.6 * far) - 1 / far) * np.abs(columns / width - rng.uniform(0.2, 0.8)))
-    scene = np.minimum(wall, 1 / np.maximum((rows / height - 0.35) / (0.65 * near * 1.2), 1e-9))
-    for _ in range(8):
-        top, left = rng.integers(0, height - 60), rng.integers(0, width - 60)
-        box = slice(top, top + rng.integers(30, 160)), slice(left, left + rng.integers(30, 160))
-        tilt = 1 + rng.normal(0, 5e-4) * columns[box] + rng.normal(0, 5e-4) * rows[box]
-        scene[box] = np.minimum(scene[box], np.clip(rng.uniform(near, far) * tilt, near, far))
-    middle, radius = (rng.integers(100, height - 100), rng.integers(100, width - 100)), rng.integers(40, 90)
-    distance = np.hypot(rows - middle[0], columns - middle[1])
-    ball = rng.uniform(near, far) * (1 - 0.1 * np.sqrt(np.maximum(1 - (distance / radius) ** 2, 0)))
-    scene = np.where(distance < radius, np.minimum(scene, ball), scene)
-    for thickness in (2, 3, 5):
-        column = rng.integers(10, width - 10)
-        scene[:, column : column + thickness] = np.minimum(scene[:, column : column + thickness], 1.1 * near)
-    return scene
 
 
 SIMULATED = {

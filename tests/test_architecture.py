@@ -67,7 +67,7 @@ MAY_IMPORT = {
     "sensors": {"vocabulary", "tiling", "atomic_files"},
     "hole_filling": {"vocabulary", "holes"},
     "sensor_pictures": {"vocabulary", "pictures", "sensors"},
-    "data": {"vocabulary", "files"},
+    "data": {"vocabulary", "files", "sensors"},
     "experiments": {
         "belief",
         "vocabulary",
@@ -87,6 +87,7 @@ MAY_IMPORT = {
         "stereo",
         "matching",
         "data",
+        "sensors",
         "parallel",
     },
     "cli": {

@@ -11,7 +11,9 @@ import pytest
 
 from sparsedepth import Dictionary, baselines, experiments, restore, stereo
 from sparsedepth.data import data_folder
-from sparsedepth.experiments import _cache, ablation, denoising, natural_noise
+from sparsedepth.data.sensor_frames import SENSORS
+from sparsedepth.experiments import _cache, _restoration_jobs, _sensors_methods, ablation, denoising, natural_noise
+from sparsedepth.experiments import _zoo as zoo
 from sparsedepth.experiments._cache import cached
 from sparsedepth.experiments._claims import Claim, judge, table_of
 from sparsedepth.experiments._methods import Outcome, own_methods
@@ -250,3 +252,78 @@ def test_the_version_of_restoration_tells_dictionaries_apart():
     names = Dictionary.builtins()
     assert len({_cache.restoration_version(name) for name in names}) == len(names)
     assert _cache.restoration_version() == _cache.restoration_version("default")
+
+
+@pytest.mark.usefixtures("without_data")
+def test_sensors_in_short(tmp_path):
+    facts, page, steps = quick("sensors", tmp_path)
+    assert "Every map here is a development map" in page
+    assert "a quick run" in page.lower()
+    for camera, raw in facts["raw"].items():
+        picture = f"sensors-{camera.replace('_', '-')}.png"
+        assert (tmp_path / picture).read_bytes().startswith(PNG)
+        assert f"({picture})" in page
+        errors = facts["filters"][camera]
+        assert set(_sensors_methods.FILTERS) == set(errors) <= rows(page)
+        for mode in ("blind", "preset"):
+            found = facts["modes"][camera][mode]
+            assert found["error"]["pooled"] < raw["pooled"]
+            assert 0.7 < found["within"] <= 1
+            assert found["filled"] + found["refused"] == pytest.approx(1)
+            assert len(found["deciles"]) == 10
+    met = sum(bar[2] for bar in facts["bars"])
+    assert f"{met} of {len(facts['bars'])} are met" in page
+    assert page.count("| **no** |") == len(facts["bars"]) - met
+    assert steps[-1][0] == steps[-1][1]
+
+
+@pytest.mark.usefixtures("without_data")
+def test_sensors_ask_for_their_data(tmp_path):
+    with pytest.raises(InputError, match="SPARSEDEPTH_DATA"):
+        experiments.load("sensors").run(tmp_path, lambda *_: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_two_errors_agree_on_one_frame_and_ignore_one_pixel_in_a_hundred():
+    errors = np.r_[np.ones(99), 1000.0]
+    assert _sensors_methods.pooled_error([errors]) == _sensors_methods.mean_error([errors]) == pytest.approx(1.0)
+    assert _sensors_methods.pooled_error([errors, 3 * errors]) == pytest.approx(np.sqrt(5), rel=0.02)
+    assert _sensors_methods.mean_error([errors, 3 * errors]) == pytest.approx(2.0)
+
+
+@pytest.mark.usefixtures("real_data")
+def test_calibrations_use_frames_that_they_do_not_judge():
+    zense = _sensors_methods._real_camera(SENSORS[-1])
+    numbers = [frame.number for frame in zense.frames]
+    assert set(zense.calibrated) == set(numbers)
+    first, second = zense.calibrated[numbers[0]], zense.calibrated[numbers[1]]
+    assert first != second
+    assert all(zense.calibrated[number] == (first, second)[place % 2] for place, number in enumerate(numbers))
+
+
+def test_simulated_sensors_are_the_last_rows_and_hide_nothing_but_their_holes():
+    every = zoo.rows()
+    last = every[-12:]
+    assert [row.name for row in last] == [row.name for row in zoo.simulated_sensor_rows()]
+    assert not any(row.sensor for row in every[:-12])
+    source = next(source for source in zoo.stand_ins(64) if source.kind == "disparity")
+    for row in last:
+        assert row.kinds == ("disparity",)
+        spoilt, again = row.done(source, 0), row.done(source, 0)
+        np.testing.assert_array_equal(spoilt.depth, again.depth)
+        np.testing.assert_array_equal(np.isnan(spoilt.depth), np.isnan(spoilt.truth))
+        error = np.abs(spoilt.depth - spoilt.truth)[np.isfinite(spoilt.depth)]
+        assert 0.0005 < np.median(error) / np.nanmedian(spoilt.truth) < 0.05
+        assert spoilt.depth.dtype == source.crop.depth.dtype
+
+
+@pytest.mark.usefixtures("without_data")
+def test_restoration_runs_on_rows_of_one_kind():
+    row = next(row for row in zoo.simulated_sensor_rows() if row.name == "kinect_v1 + 5%")
+    jobs = _restoration_jobs.Plan(zoo.stand_ins(), [row]).jobs()
+    assert jobs
+    assert {job.source.kind for job in jobs} == {"disparity"}
+    result = _restoration_jobs.Results()
+    ours = next(job for job in jobs if job.ours)
+    result.add(ours, ours.done())
+    assert np.isfinite(result.of("disparity", row.name, ours.method.name)).all()

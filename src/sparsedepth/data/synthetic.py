@@ -77,7 +77,7 @@ def quantised(depth: DepthMap, levels: int) -> DepthMap:
 
 def with_flying_pixels(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
     """Mix near and far at a fraction of the pixels next to depth edges, as a beam does that hits both."""
-    low, high = _around(depth)
+    low, high = range_of_neighbours(depth)
     chosen = (rng.random(depth.shape) < share) & beside_edges(depth)
     mixed = low + rng.random(depth.shape) * (high - low)
     return np.where(chosen, mixed, depth).astype(depth.dtype)
@@ -85,7 +85,7 @@ def with_flying_pixels(depth: DepthMap, share: float, rng: np.random.Generator) 
 
 def beside_edges(depth: DepthMap) -> NDArray[np.bool_]:
     """Find the valid pixels whose 3x3 neighbourhood spans more than a jump."""
-    low, high = _around(depth)
+    low, high = range_of_neighbours(depth)
     return np.isfinite(depth) & (high - low > MIN_EDGE_SIGMA * np.nanstd(depth))
 
 
@@ -135,8 +135,8 @@ def hidden_behind(depth: DepthMap, near: int, widest: float) -> NDArray[np.bool_
     return known & (beyond <= place)
 
 
-def _around(depth: DepthMap) -> tuple[Floats, Floats]:
-    """Find the least and the largest valid value of the 3x3 neighbourhood."""
+def range_of_neighbours(depth: DepthMap) -> tuple[Floats, Floats]:
+    """Find the least and the largest valid value of the 3x3 neighbourhood; 0 where the map is NaN."""
     known = np.isfinite(depth)
     low = minimum_filter(np.where(known, depth, np.inf), 3, mode="nearest")
     high = maximum_filter(np.where(known, depth, -np.inf), 3, mode="nearest")

@@ -63,6 +63,7 @@ class Plan:
             Job(source, row, draw, spoilt, method)
             for source in self.sources
             for row in self.rows
+            if source.kind in row.kinds
             for draw in range(row.draws)
             for spoilt in [row.done(source, draw)]
             for method in methods(row, source)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsedepth.data import kinect, synthetic
+from sparsedepth.data import kinect, simulated_sensors, synthetic
 from sparsedepth.data.crops import Crop, crops
 from sparsedepth.data.middlebury import benchmark_pair, scene_names, stereo_pair
 from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
 from sparsedepth.data.range_scans import log_scan
+from sparsedepth.data.rooms import depth_of_disparity
 from sparsedepth.data.time_of_flight import mug
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -33,6 +34,8 @@ DEVELOPMENT = (
 """What every page with crops of these scenes says."""
 LEVELS = 32
 BLOTS, RANGE_NOISE, FLYING, STUCK, GAUSSIAN = 0.05, 0.05, 0.5, 0.03, 0.05
+SENSOR_IMPULSES = (0.0, 0.01, 0.05)
+"""Fractions of impulses over the noise of simulated sensors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,11 @@ class Source:
         depth = self.crop.depth
         return (100 / depth if self.kind == "disparity" else np.exp(depth)).astype(depth.dtype)
 
+    def depth_for(self, sensor: str) -> DepthMap:
+        """Convert disparities to mm, with the median in the middle of the range of a simulated sensor."""
+        middle = float(np.sqrt(np.prod(simulated_sensors.OPTICS[sensor].range_mm)))
+        return depth_of_disparity(self.crop.depth, middle).astype(self.crop.depth.dtype)
+
     def __str__(self) -> str:
         return f"{self.name} ({self.crop.top}, {self.crop.left})"
 
@@ -80,10 +88,17 @@ class Row:
     holes: bool = False
     of_ranges: bool = False
     """Whether the map is turned into ranges first."""
+    sensor: str = ""
+    """Simulated sensor whose depths the map is converted to; its holes are not evaluated."""
+    kinds: tuple[str, ...] = KINDS
 
     def done(self, source: Source, draw: int) -> Spoilt:
         rng = np.random.default_rng([NOISE_SEED, source.number, draw, zlib.crc32(self.name.encode())])
-        return Spoilt(self.spoil(source, rng), source.ranges if self.of_ranges else source.crop.depth)
+        spoilt = self.spoil(source, rng)
+        if self.sensor:
+            truth = source.depth_for(self.sensor)
+            return Spoilt(spoilt, np.where(np.isnan(spoilt), np.nan, truth).astype(truth.dtype))
+        return Spoilt(spoilt, source.ranges if self.of_ranges else source.crop.depth)
 
 
 def impulses(share: float, amplitude: float = 1.0) -> str:
@@ -92,7 +107,7 @@ def impulses(share: float, amplitude: float = 1.0) -> str:
 
 def rows() -> list[Row]:
     """List the whole zoo."""
-    return [_clean(), *_impulsive(), *_sensors(), *_holes()]
+    return [_clean(), *_impulsive(), *_sensors(), *_holes(), *simulated_sensor_rows()]
 
 
 def few_rows() -> list[Row]:
@@ -158,6 +173,21 @@ def _holes() -> list[Row]:
             holes=True,
         ),
     ]
+
+
+def simulated_sensor_rows() -> list[Row]:
+    """List the simulated sensors, each without and with impulses, on disparity maps alone."""
+
+    def row(sensor: str, share: float) -> Row:
+        def spoil(source: Source, rng: np.random.Generator) -> DepthMap:
+            frame = simulated_sensors.simulated_frame(sensor, source.depth_for(sensor), rng)
+            hit = simulated_sensors.with_impulses(frame, share, rng)
+            return hit.depth.astype(source.crop.depth.dtype)
+
+        name = sensor + (f" + {share:.0%}" if share else "")
+        return Row(name, spoil, sensor=sensor, kinds=("disparity",))
+
+    return [row(sensor, share) for sensor in simulated_sensors.SIMULATED for share in SENSOR_IMPULSES]
 
 
 def development_sources() -> list[Source]:

@@ -176,6 +176,8 @@ def _draw_zoo(plan: Plan, results: Results, output: Path) -> None:
         source = plan.of_kind(kind)[0]
         panels = [Panel("true", source.crop.depth)]
         for row in plan.rows:
+            if row.sensor:  # maps in mm, which have a page of their own
+                continue
             if row.name == impulses(0.05) or row.holes or not (row.name == "clean" or "impulses" in row.name):
                 spoilt, ours = results.shown[kind, row.name]
                 shown = [_as_source(source, depth) if row.of_ranges else depth for depth in (spoilt.depth, ours)]
@@ -228,7 +230,9 @@ def _described(plan: Plan) -> str:
         "beside edges. *Range noise* is Gaussian and grows with the square of the range; at the median range it has "
         f"{zoo.RANGE_NOISE:g} deviations of the map, which is turned into ranges for it. *Quantised* maps have "
         f"{zoo.LEVELS} levels. *Missing* pixels are drawn at random. *Matching shadows* are what a second camera "
-        "cannot see, up to 12 pixels wide; *Kinect shadows* have ragged rims, and dark blots.\n\nMeans are over the "
+        "cannot see, up to 12 pixels wide; *Kinect shadows* have ragged rims, and dark blots. Rows with the name of a "
+        "sensor are its frames, simulated by `sparsedepth.data.simulated_sensors` over disparities turned into mm, "
+        "with that fraction of impulses; their holes are not evaluated.\n\nMeans are over the "
         f"maps, {draws} draw{'s' * (draws > 1)} of the noise each; ± is the "
         f"standard error over the maps. PSNR is in dB over the true map's range, {MOST:g} at most."
     )
@@ -236,7 +240,7 @@ def _described(plan: Plan) -> str:
 
 def _tables(kind: str, plan: Plan, results: Results) -> list[str]:
     n = len(plan.of_kind(kind))
-    noise = [row.name for row in plan.rows if not row.holes and row.name != "clean"]
+    noise = [row.name for row in plan.rows if not row.holes and row.name != "clean" and kind in row.kinds]
     holes = [row.name for row in plan.rows if row.holes]
     return [
         f"## {kind.capitalize()}: mean PSNR over {n} map{'s' * (n > 1)}",
