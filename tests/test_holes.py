@@ -162,9 +162,9 @@ def test_values_depend_on_pixels_within_reach_only(side):
     rng = np.random.default_rng(1)
     depth, hole, _ = room(rng)
     holed = np.where(hole | (rng.random(depth.shape) < 0.05), np.nan, depth + rng.normal(0, NOISE, depth.shape))
-    whole = fill(holed, variance_of(holed), side, reach_px=40)
+    whole = fill(holed, variance_of(holed), side, reach_px=64)
     tile, inner = (slice(20, 180), slice(60, 260)), (slice(60, 140), slice(100, 220))
-    part = fill(holed[tile], variance_of(holed[tile]), side, reach_px=40)
+    part = fill(holed[tile], variance_of(holed[tile]), side, reach_px=64)
     for one, other in zip(whole, part, strict=True):
         assert_array_equal(one[inner], other[40:120, 40:160])
 

@@ -51,11 +51,11 @@ def believe(
     coder = PatchCoder(
         dictionary_from(dictionary) or Dictionary.builtin("default"), noise, sparsity, positive("stride", stride)
     )
-    noise = NoiseChoice(sensor_from(sensor), unit)
+    choice = NoiseChoice(sensor_from(sensor), unit)
     if isinstance(depth, DepthImage):
-        noise, depth = noise.for_numbers(depth.unit, depth.kind), depth.values
+        choice, depth = choice.for_numbers(depth.unit, depth.kind), depth.values
     source = TiledMap.from_array(depth, variance, coder.dictionary.patch_shape, invalid, TilingSettings())
-    source = noise.with_variance(source)
+    source = choice.with_variance(source)
     result = source.run(lambda tile, threads: _believe_tile(tile, coder, threads), None, n_threads(threads))
     return Belief(result.depth, result.variance)
 

@@ -16,7 +16,7 @@ SIDES = ("auto", "background", "nearest", "surface", "none")
 """Ways to fill holes."""
 HOLES = ("auto", "all")
 """Which holes are filled: those that can be known, or all."""
-REACH_PX = 64
+REACH_PX = 80
 """Distance within which valid pixels decide about a missing one, and the margin of tiles."""
 TILE_PX = 1024
 """Side of a tile, without its margin."""

@@ -59,7 +59,7 @@ def fill(
     guide: Floats | None = None,
     disparity: bool = True,
     larger_is_farther: bool = True,
-    reach_px: int = 64,
+    reach_px: int = 80,
     settings: HoleSettings = DEFAULT,
 ) -> Fill:
     """Fill every missing pixel of a map from the side that its hole belongs to.
@@ -146,7 +146,7 @@ def _checked(
 
 def _margin(settings: HoleSettings) -> int:
     """Return the pixels around the end of a ray that its value depends on, with those of adjacent rays."""
-    return settings.fit_px + settings.rag_px * settings.rag_passes + 2
+    return settings.fit_px + settings.rag_px * settings.rag_passes + 2 + sum(settings.even_px)
 
 
 def _fill_all(near: _Nearness, side: Side, guide: Floats | None, reach_px: int, settings: HoleSettings) -> Filling:
@@ -167,7 +167,9 @@ def _fill_all(near: _Nearness, side: Side, guide: Floats | None, reach_px: int, 
     every[order] = np.arange(len(order))
     both = Filling(*(np.concatenate(pair)[every[missing.ravel()]] for pair in zip(gaps, rest, strict=True)))
     both = _fill_deep(both, near.value, settings)
-    return _on_plate(both, closed.value, missing, settings) if side == "surface" else both
+    return (
+        _on_plate(both, closed.value, missing, settings) if side == "surface" else _evened(both, near.value, settings)
+    )
 
 
 def _close_gaps(near: _Nearness, side: Side, settings: HoleSettings) -> tuple[_Nearness, NDArray[np.int32], Filling]:
@@ -199,6 +201,28 @@ def _fill_deep(found: Filling, nearness: Floats, settings: HoleSettings) -> Fill
     value = np.where(deep, nearness[tuple(places)][missing], found.value)
     variance = np.where(deep, np.square(settings.deep_std * value), found.variance)
     return found._replace(value=value, variance=variance, other=np.where(deep, value, found.other))
+
+
+def _evened(found: Filling, nearness: Floats, settings: HoleSettings) -> Filling:
+    """Remove the traces of single rays by medians of three pixels that are ever farther apart; steps stay."""
+    missing = np.isnan(nearness)
+    value, distance = nearness.copy(), np.zeros(nearness.shape, np.float32)
+    value[missing], distance[missing] = found.value, found.distance
+    for apart in settings.even_px:
+        for axis in (0, 1):
+            middle = _median_of_three(value, apart, axis)
+            value = np.where(distance > apart, middle, value)
+    evened = value[missing]
+    changed_side = np.abs(evened - found.other) < np.abs(evened - found.value)
+    return found._replace(value=evened, other=np.where(changed_side, found.value, found.other))
+
+
+def _median_of_three(values: Floats, apart: int, axis: int) -> Floats:
+    """Return the median of each value and of the two so many pixels away along an axis; borders repeat."""
+    padded = np.pad(values, [(apart, apart) if each == axis else (0, 0) for each in (0, 1)], mode="edge")
+    size = values.shape[axis]
+    behind, ahead = (np.take(padded, np.arange(start, start + size), axis) for start in (0, 2 * apart))
+    return np.maximum(np.minimum(behind, values), np.minimum(np.maximum(behind, values), ahead))
 
 
 def _on_plate(found: Filling, closed: Floats, missing: Mask, settings: HoleSettings) -> Filling:

@@ -58,6 +58,8 @@ class HoleSettings:
     """Half the side of the windows in which the sides of adjacent missing pixels are compared. Set by hand."""
     rag_passes: int = 2
     """Times that sides are compared. Set by hand."""
+    even_px: tuple[int, ...] = (1, 2, 4, 8, 1)
+    """Distances of the pixels whose medians even a filled surface out. Set by hand."""
     refuse_px: float = 40.0
     """Distance to the nearest valid pixel beyond which a filled pixel is refused. Set by hand."""
     refuse_std: float = 0.5
