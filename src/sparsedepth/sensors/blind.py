@@ -37,6 +37,8 @@ class Diagnosis:
         White noise, by differences of adjacent pixels, over all noise at the median depth.
     noisy
         Whether the frame has dense noise.
+    visible
+        Whether nearly all windows show more than rounding.
     """
 
     sensor: Sensor
@@ -45,6 +47,7 @@ class Diagnosis:
     evidence: float
     white: float
     noisy: bool
+    visible: bool
 
 
 def estimate(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Sensor | None:
@@ -112,8 +115,7 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
         return None
     found = _diagnosed(fits, step, float(known.min()), float(known.max()), settings)
     white = white_std(values, settings) / float(found.sensor.std(np.median(known)))
-    sharp = white < settings.white_ratio or found.evidence >= settings.white_evidence
-    return replace(found, white=white, noisy=found.noisy and sharp)
+    return replace(found, white=white, noisy=found.noisy and _is_sharp(found, white, settings))
 
 
 def _for_cells(settings: SensorSettings, cell: int) -> SensorSettings:
@@ -138,7 +140,6 @@ def _diagnosed(
     sharpness = float(np.quantile(relative, 0.1) / np.quantile(relative, 0.4))
     evidence = sharpness * _concentration(relative, settings)
     noisy = over_step >= settings.noisy_over_step and evidence >= settings.noisy_evidence
-    noisy = noisy and len(std) >= settings.noisy_windows
     quiet = (relative > 0.5) & (relative < 1.3)
     correlation = Correlation() if quiet.sum() < 4 else estimate_correlation(fits.chosen(quiet), settings)
     fraction = max(visible_fraction(correlation, settings), settings.min_visible)
@@ -153,7 +154,14 @@ def _diagnosed(
         domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
-    return Diagnosis(sensor, len(std), over_step, evidence, 0.0, noisy)
+    return Diagnosis(sensor, len(std), over_step, evidence, 0.0, noisy, over_step >= settings.noisy_over_step)
+
+
+def _is_sharp(found: Diagnosis, white: float, settings: SensorSettings) -> bool:
+    """Tell whether the floor of the residuals is as sharp as the number of windows and the white noise ask for."""
+    if found.windows < settings.noisy_windows:
+        return white < settings.white_ratio and found.evidence >= settings.few_windows_evidence
+    return white < settings.white_ratio or found.evidence >= settings.white_evidence
 
 
 def _concentration(relative: Floats, settings: SensorSettings) -> float:

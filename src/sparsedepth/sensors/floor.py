@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsedepth.sensors.blind import ROUNDING, step_points
+from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -20,17 +21,26 @@ class NoiseFloor:
 
     depths: Floats
     steps: Floats
+    windows: Sensor | None = None
+    """Noise that windows of the sample show, if it is more than rounding."""
+    windows_ratio: float = DEFAULT.windows_ratio
 
     @classmethod
-    def fit(cls, sample: DepthMap, settings: SensorSettings = DEFAULT) -> NoiseFloor:
+    def fit(cls, sample: DepthMap, settings: SensorSettings = DEFAULT, windows: Sensor | None = None) -> NoiseFloor:
         """Measure the quantisation steps of a sample (height, width); NaN = missing."""
         found = step_points(sample, settings) if _is_quantised(sample) else None
         depths, steps = found or (np.zeros(1), np.zeros(1))
-        return cls(depths, steps)
+        return cls(depths, steps, windows, settings.windows_ratio)
 
     def rounding(self, depth: Floats) -> Floats:
         """Compute the standard deviation of rounding at depths of any shape; NaN at NaN."""
         return np.interp(depth, self.depths, self.steps) / ROUNDING
+
+    def in_windows(self, depth: DepthMap) -> Floats:
+        """Compute the least standard deviation of pixels that were not smoothed; NaN at NaN."""
+        if self.windows is None:
+            return np.where(np.isnan(depth), np.nan, 0.0)
+        return self.windows_ratio * self.windows.std(depth)
 
     def __call__(self, depth: DepthMap) -> Floats:
         """Compute the least standard deviation of each pixel, in the unit of the map; NaN where the depth is."""

@@ -13,7 +13,7 @@ from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.sensors.smooth import Smoothed, Smoother
 from sparsedepth.tiling import RestoreTile, Tile, TiledMap, classify_origin
-from sparsedepth.vocabulary import Floats
+from sparsedepth.vocabulary import Floats, Origin
 
 MARGIN_PX = 64
 """Margin of tiles, in pixels: farther ones change a smoothed pixel by less than 0.01 of its standard deviation."""
@@ -87,4 +87,6 @@ class Floored:
         value, variance, origin = self.restore(tile, threads)
         depth = value.astype(np.float64) * self.source.scale + self.source.centre
         least = np.where(tile.valid, self.floor(depth), self.floor.rounding(depth)) / self.source.scale
+        kept = (origin == Origin.MEASURED) | (origin == Origin.CORRECTED)
+        least = np.where(kept, np.fmax(least, self.floor.in_windows(depth) / self.source.scale), least)
         return value, np.fmax(variance, np.square(least)), origin
