@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sparsedepth.data.simulated_sensors import SIMULATED
 from sparsedepth.experiments import Progress
+from sparsedepth.experiments._sensors_bars import bars_of
 from sparsedepth.experiments._sensors_methods import Camera, real_cameras, restored, simulated_camera
 from sparsedepth.experiments._sensors_page import (
     Results,
@@ -23,7 +22,7 @@ from sparsedepth.experiments._sensors_page import (
     variance_table,
 )
 from sparsedepth.experiments._sensors_pictures import BAND_ROWS, draw_frame
-from sparsedepth.experiments._sensors_scores import Score, error_of_raw, errors_of_filters, score
+from sparsedepth.experiments._sensors_scores import error_of_raw, errors_of_filters, score
 from sparsedepth.experiments._zoo import SENSOR_IMPULSES
 from sparsedepth.experiments.restoration import Bar
 from sparsedepth.markdown import table, write_made_part
@@ -38,28 +37,8 @@ DEVELOPMENT = (
 )
 
 
-@dataclass(frozen=True)
-class Target:
-    """Blind results of a prototype: error left of raw, ratio of squared error to variance, fraction within two std."""
-
-    left: float
-    ratio: float
-    within: float
-    held_out_left: float
-    """On frames of the same camera that are not in the data folder."""
-
-
-TARGETS = {
-    "kinect_v1_7scenes": Target(0.695, 1.28, 0.91, 0.618),
-    "realsense_d4xx_aims": Target(0.842, 1.02, 0.94, 0.828),
-    "realsense_d4xx_cup": Target(0.898, 0.66, 0.97, 0.858),
-    "tof_pico_zense": Target(0.513, 1.11, 0.96, 0.532),
-}
 NOT_SHOWN = ("kinect_v1_7scenes", "realsense_d4xx_cup", "tof_pico_zense")
 """Data sets without a licence to redistribute: simulated frames are drawn in their place."""
-TARGET_SECONDS = 0.4
-"""CPU seconds that the prototype took for a frame of 640 x 480 pixels."""
-GAUSSIAN_WITHIN = 0.954
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,51 +106,6 @@ def _picture(camera: str) -> str:
     return f"sensors-{camera.replace('_', '-')}.png"
 
 
-def bars_of(results: Results) -> list[Bar]:
-    """Compare the blind mode with the filters of this run and with the targets."""
-    bars = []
-    for camera, modes in results.modes.items():
-        found, raw = modes["blind"], results.raw[camera].pooled
-        left, best = (
-            found.error.pooled / raw,
-            min(results.filters[camera], key=lambda n: results.filters[camera][n].pooled),
-        )
-        least = results.filters[camera][best].pooled / raw
-        bars.append(Bar(f"{camera}: below the best filter, {best}, {least:.3f} of raw", f"{left:.3f}", left < least))
-        if camera in TARGETS:
-            bars += _target_bars(camera, found, left, TARGETS[camera])
-    timed = [camera for camera, shape in results.shapes.items() if shape[1:] == (480, 640)]
-    if timed:
-        seconds = float(np.mean([results.modes[camera]["blind"].seconds for camera in timed]))
-        wanted = f"CPU seconds a frame of 640 x 480, blind: at most {TARGET_SECONDS:g}"
-        bars.append(Bar(wanted, f"{seconds:.2f}", seconds <= TARGET_SECONDS))
-    return bars
-
-
-def _target_bars(camera: str, found: Score, left: float, target: Target) -> list[Bar]:
-    def farther(value: float, other: float, ideal: float) -> bool:
-        return abs(value - ideal) > abs(other - ideal)
-
-    return [
-        Bar(f"{camera}: at most {target.left:.3f} of raw", f"{left:.3f}", left <= target.left),
-        Bar(
-            f"{camera}: at most {target.held_out_left:.3f} of raw, reached on other frames",
-            f"{left:.3f}",
-            left <= target.held_out_left,
-        ),
-        Bar(
-            f"{camera}: ratio as near to 1 as {target.ratio:.2f}",
-            f"{found.ratio:.2f}",
-            not farther(np.log(found.ratio), np.log(target.ratio), 0.0),
-        ),
-        Bar(
-            f"{camera}: within two standard deviations, as near to 95 % as {target.within:.0%}",
-            f"{found.within:.1%}",
-            not farther(found.within, target.within, GAUSSIAN_WITHIN),
-        ),
-    ]
-
-
 def _write(
     output: Path, quick: bool, plan: Plan, cameras: Sequence[Camera], results: Results, bars: Sequence[Bar]
 ) -> None:
@@ -187,8 +121,6 @@ def _write(
         variance_table(results),
         f"## Targets: {met} of {len(bars)} are met",
         table(["", "measured", "met"], [[b.wanted, b.measured, "yes" if b.met else "**no**"] for b in bars]),
-        "Numbers in targets are those of a prototype of the blind mode: on the frames of this page, and where it says "
-        "*other frames*, on frames of the same cameras that are not in the data folder; that comparison is rough.",
         "## Simulated sensors and impulses",
         simulated_table(results, plan.scenes),
         "## CPU time",
