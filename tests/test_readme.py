@@ -111,4 +111,5 @@ def test_its_maps_are_development_maps_and_are_called_so():
 
 def test_the_picture_is_there():
     (picture,) = said(r"!\[[^]]*\]\(([^)]*)\)")
+    assert "real frame" in README.read_text().lower()
     assert (README.parent / picture).read_bytes().startswith(b"\x89PNG")
