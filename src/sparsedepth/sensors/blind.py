@@ -28,6 +28,8 @@ class Diagnosis:
         The estimated sensor, whether or not the noise is certain.
     windows
         Number of windows that show noise.
+    explained
+        Fraction of the dense windows that a surface explains.
     over_step
         Residuals of the quietest windows, in standard deviations of rounding.
     evidence
@@ -43,6 +45,7 @@ class Diagnosis:
 
     sensor: Sensor
     windows: int
+    explained: float
     over_step: float
     evidence: float
     white: float
@@ -154,13 +157,18 @@ def _diagnosed(
         domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
-    return Diagnosis(sensor, len(std), over_step, evidence, 0.0, noisy, over_step >= settings.noisy_over_step)
+    return Diagnosis(
+        sensor, len(std), len(std) / fits.tried, over_step, evidence, 0.0, noisy, over_step >= settings.noisy_over_step
+    )
 
 
 def _is_sharp(found: Diagnosis, white: float, settings: SensorSettings) -> bool:
     """Tell whether the floor of the residuals is as sharp as the number of windows and the white noise ask for."""
+    if found.explained < settings.noisy_explained:
+        return False
     if found.windows < settings.noisy_windows:
-        return white < settings.white_ratio and found.evidence >= settings.few_windows_evidence
+        sharp = found.evidence >= settings.few_windows_evidence and found.over_step >= settings.few_windows_over_step
+        return white < settings.white_ratio and sharp
     return white < settings.white_ratio or found.evidence >= settings.white_evidence
 
 

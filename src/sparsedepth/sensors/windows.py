@@ -32,16 +32,19 @@ class WindowFits:
         (n,), standard deviation of the residuals of inliers.
     level
         (n,), median of the values.
+    tried
+        Number of windows that are dense enough, whether or not a surface explains them.
     """
 
     residual: Floats
     inlier: NDArray[np.bool_]
     std: Floats
     level: Floats
+    tried: int
 
     def chosen(self, which: NDArray[Any]) -> WindowFits:
         """Select windows by a mask or by their numbers."""
-        return WindowFits(self.residual[which], self.inlier[which], self.std[which], self.level[which])
+        return WindowFits(self.residual[which], self.inlier[which], self.std[which], self.level[which], self.tried)
 
 
 @lru_cache(maxsize=8)
@@ -68,7 +71,7 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     """
     rows = _dense_windows(values, settings)
     if len(rows) == 0:
-        return WindowFits(rows, np.zeros(rows.shape, bool), np.zeros(0), np.zeros(0))
+        return WindowFits(rows, np.zeros(rows.shape, bool), np.zeros(0), np.zeros(0), 0)
     level = _row_medians(rows[:, _sampled(settings)])
     valid = np.isfinite(rows)
     centred = np.where(valid, rows - level[:, None], 0.0)
@@ -81,7 +84,7 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     std = np.sqrt(np.where(inlier, residual, 0).astype(np.float32) ** 2 @ np.ones(rows.shape[1], np.float32))
     std = std / np.sqrt(np.maximum(count - N_TERMS, 1))
     good = (count >= settings.window_inliers * valid.sum(1)) & np.isfinite(level)
-    return WindowFits(residual, inlier, std * spread, level).chosen(good)
+    return WindowFits(residual, inlier, std * spread, level, len(rows)).chosen(good)
 
 
 def _dense_windows(values: DepthMap, settings: SensorSettings) -> Floats:
