@@ -137,17 +137,18 @@ def _diagnosed(
 ) -> Diagnosis:
     centre = 1 / fits.level
     std = np.maximum(fits.std * centre**2, 1e-9 * centre)
-    visible = _visible_law(centre, std, step, nearest, farthest, settings)
-    relative = std / visible(centre)
+    law = _visible_law(centre, std, step, nearest, farthest, settings)
+    relative = std / law(centre)
     over_step = float(np.quantile(std / (step(centre) / ROUNDING), 0.1))
     sharpness = float(np.quantile(relative, 0.1) / np.quantile(relative, 0.4))
     evidence = sharpness * _concentration(relative, settings)
-    noisy = over_step >= settings.noisy_over_step and evidence >= settings.noisy_evidence
+    visible = over_step >= settings.noisy_over_step
+    noisy = visible and evidence >= settings.noisy_evidence
     quiet = (relative > 0.5) & (relative < 1.3)
     correlation = Correlation() if quiet.sum() < 4 else estimate_correlation(fits.chosen(quiet), settings)
     fraction = max(visible_fraction(correlation, settings), settings.min_visible)
-    depths = np.array(visible.depths)
-    total = np.array(visible.lengths) / fraction
+    depths = np.array(law.depths)
+    total = np.array(law.lengths) / fraction
     noise = np.sqrt(np.maximum(total**2 - step(depths) ** 2 / ROUNDING**2, (0.1 * total) ** 2))
     sensor = Sensor(
         name="estimated from one frame",
@@ -157,9 +158,7 @@ def _diagnosed(
         domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
-    return Diagnosis(
-        sensor, len(std), len(std) / fits.tried, over_step, evidence, 0.0, noisy, over_step >= settings.noisy_over_step
-    )
+    return Diagnosis(sensor, len(std), len(std) / fits.tried, over_step, evidence, 0.0, noisy, visible)
 
 
 def _is_sharp(found: Diagnosis, white: float, settings: SensorSettings) -> bool:

@@ -71,8 +71,8 @@ class SensorSettings:
     """Gate: noise has a sharp floor that most windows share, scenes do not. Set between 0.25 (an Azure Kinect before
     near and far walls) and 0.16 (laser scan of a walkway); 52 of 54 maps of Middlebury fail the other gate."""
     noisy_explained: float = 0.8
-    """Gate: surfaces explain this fraction of the windows. Cameras have 0.98, and 0.92 with 5 % of impulses. Disparities
-    and laser scans with 20 % of impulses have at most 0.69."""
+    """Gate: surfaces explain this fraction of the windows. Cameras have 0.98, and 0.92 with 5 % of impulses.
+    Disparities and laser scans with 20 % of impulses have at most 0.69."""
     noisy_windows: int = 40
     few_windows_evidence: float = 0.68
     few_windows_over_step: float = 2.0
