@@ -255,6 +255,9 @@ async function showAfter(told) {
     numbers(place("origin.u8"), Uint8Array),
   ]);
   Object.assign(map, told.facts, { after, variance, origin, seconds: told.seconds });
+  const warnings = (map.warnings ?? []).map((sentence) => `Warning: ${sentence}.`);
+  $("assumed").textContent = [$("assumed").textContent, ...warnings].filter(Boolean).join(" ");
+  $("assumed").hidden = !$("assumed").textContent;
   map.limits = limits(after);
   map.residual = map.photo ? null : after.map((value, i) => value - map.before[i]);
   map.varianceLimits = limits(variance.map((value) => (value > 0 ? value : NaN)), 0.002);
