@@ -66,6 +66,7 @@ MAY_IMPORT = {
     "matching": {"vocabulary", "stereo", "belief", "sensors"},
     "sensors": {"vocabulary", "tiling", "atomic_files"},
     "hole_filling": {"vocabulary", "holes"},
+    "streams": {"vocabulary", "checks", "sensors", "hole_filling"},
     "sensor_pictures": {"vocabulary", "pictures", "sensors"},
     "data": {"vocabulary", "files", "sensors"},
     "experiments": {

@@ -9,6 +9,7 @@ from sparsedepth.input_warnings import InputWarning
 from sparsedepth.matching import match
 from sparsedepth.restore import Restorer, denoise, inpaint
 from sparsedepth.sensors import Sensor
+from sparsedepth.streams import Intrinsics, Stream
 from sparsedepth.vocabulary import Belief, DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Exponential",
     "InputError",
     "InputWarning",
+    "Intrinsics",
     "Jeffreys",
     "Known",
     "LearningStep",
@@ -29,6 +31,7 @@ __all__ = [
     "SparseCode",
     "Stationary",
     "StereoPair",
+    "Stream",
     "believe",
     "denoise",
     "energy",

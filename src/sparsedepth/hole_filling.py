@@ -65,8 +65,7 @@ class Filling:
         if self.side == "none":
             return
         for inner, outer, inside in _tiles(result.depth.shape):
-            missing = np.asarray(result.origin[outer]) >= Origin.FILLED
-            missing &= np.asarray(result.origin[outer]) != Origin.SMOOTHED
+            missing = np.isin(result.origin[outer], (Origin.FILLED, Origin.REFUSED))
             if missing[inside].any() and not missing.all():
                 self._fill_tile(result, inner, outer, inside, missing, kind, None if guide is None else guide[outer])
 

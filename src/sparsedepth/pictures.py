@@ -54,15 +54,15 @@ def save_variance(
 
 
 ORIGINS = {"measured": "#3b5b7a", "corrected": "#f2b134", "filled": "#6fbf73", "refused": UNKNOWN,
-           "smoothed": "#7fb2d9"}  # fmt: skip
+           "smoothed": "#7fb2d9", "remembered": "#9a7fc7"}  # fmt: skip
 """In the order of `Origin`."""
 
 
 def save_origin(origin: NDArray[np.integer[Any]], path: str | Path, *, title: str = "") -> None:
     """Draw the origin of each pixel, with the fraction of each kind."""
     figure, axes, aspect = _canvas(origin.shape)
-    axes.imshow(origin, cmap=ListedColormap(list(ORIGINS.values())), vmin=-0.5, vmax=4.5, interpolation="nearest",
-                aspect=aspect)  # fmt: skip
+    axes.imshow(origin, cmap=ListedColormap(list(ORIGINS.values())), vmin=-0.5, vmax=len(ORIGINS) - 0.5,
+                interpolation="nearest", aspect=aspect)  # fmt: skip
     axes.set_title(title, fontsize=10, parse_math=False)
     shares = np.bincount(origin.ravel(), minlength=len(ORIGINS)) / origin.size
     _add_legend(axes, {f"{name} {share:.1%}": ORIGINS[name] for name, share in zip(ORIGINS, shares, strict=True)})

@@ -163,6 +163,8 @@ class Origin(IntEnum):
     """Unknown, and too far from anything known: it stays NaN."""
     SMOOTHED = 4
     """Measured, and moved within the noise of its sensor."""
+    REMEMBERED = 5
+    """Missing in this frame of a stream: the value was seen before."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,8 @@ VarianceOut = Annotated[
 OriginOut = Annotated[
     str | None,
     typer.Option(
-        "--origin-out", help="File (or folder) for origins: 0 measured, 1 corrected, 2 filled, 3 refused, 4 smoothed."
+        "--origin-out",
+        help="File (or folder) for origins: 0 measured, 1 corrected, 2 filled, 3 refused, 4 smoothed, 5 remembered.",
     ),
 ]
 NpzOption = Annotated[

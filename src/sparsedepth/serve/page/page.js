@@ -4,7 +4,7 @@ import { Paint, Viewers, canvasOf } from "/page/viewer.js";
 import { drawHistogram, drawSpace } from "/page/plots.js";
 
 const $ = (id) => document.getElementById(id);
-const ORIGINS = ["measured", "corrected", "filled", "refused", "smoothed"];
+const ORIGINS = ["measured", "corrected", "filled", "refused", "smoothed", "remembered"];
 let about = null;
 let colours = null;
 let chosen = []; // the files, or one example's name

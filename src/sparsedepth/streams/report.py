@@ -1,0 +1,98 @@
+"""The result of a frame: belief, smoothed where it is young, with its variance and origin, in the unit of the map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsedepth.hole_filling import Filling
+from sparsedepth.sensors import Sensor
+from sparsedepth.sensors.smooth import smooth
+from sparsedepth.streams.axis import Axis
+from sparsedepth.streams.belief import FLOAT, Belief, Change, Updater
+from sparsedepth.streams.frames import Frame
+from sparsedepth.streams.settings import StreamSettings
+from sparsedepth.streams.young import PairSmoother
+from sparsedepth.vocabulary import Floats, Origin, Restoration
+
+
+class Reporter:
+    """Turns a belief into the result of a frame."""
+
+    def __init__(self, sensor: Sensor, axis: Axis, updater: Updater, quality: str, settings: StreamSettings) -> None:
+        self._sensor, self._axis, self._updater = sensor, axis, updater
+        self._best, self._settings = quality == "best", settings
+        self._smoother = PairSmoother.of(sensor.correlation, settings)
+
+    def report(self, frame: Frame, belief: Belief, value: Floats, change: Change, alone: np.ndarray) -> Restoration:
+        """Return depth, variance and origin of all pixels.
+
+        Parameters
+        ----------
+        frame
+            The frame as it came.
+        belief
+            State after the frame.
+        value
+            Its measurements on the axis, flat.
+        change
+            Result of the update.
+        alone
+            Numbers of the pixels that jumped alone.
+        """
+        mean, (variance, more) = belief.mean.copy(), self._updater.reported(belief, change.noise)
+        more[alone] += FLOAT(self._settings.outlier_risk) * np.square(belief.candidate[alone])
+        self._smooth_young(frame, mean, variance, belief, change)
+        places = self._axis.places(mean)
+        variance += more
+        variance += self._axis.pattern[places]
+        np.maximum(variance, self._axis.floor[places], out=variance)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            depth = self._axis.depth(mean)
+            variance /= np.square(self._axis.slope(depth))
+        variance[depth != depth] = np.inf
+        origin = self._origin(value, mean, alone)
+        return self._finished(frame, depth, variance, origin)
+
+    def _smooth_young(self, frame: Frame, mean: Floats, variance: Floats, belief: Belief, change: Change) -> None:
+        """Smooth young pixels in place."""
+        with np.errstate(invalid="ignore"):
+            young = (variance > FLOAT(self._settings.young_ratio) * change.noise) & (belief.count > 0)
+        if not young.any():
+            return
+        if self._best:
+            self._smooth_as_denoise(frame.values.shape, mean, variance, change.noise, np.flatnonzero(young))
+            return
+        shape = frame.values.shape
+        values, ratio = self._smoother.smooth(mean.reshape(shape), variance.reshape(shape))
+        np.copyto(mean, values.ravel(), where=young)
+        np.multiply(variance, ratio.ravel(), out=variance, where=young)
+
+    def _smooth_as_denoise(
+        self, shape: tuple[int, ...], mean: Floats, variance: Floats, noise: Floats, young: np.ndarray
+    ) -> None:
+        """Smooth the whole view as `denoise` does, and take the result where a pixel is young."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            depth = self._axis.depth(mean).reshape(shape).astype(float)
+            value, left = smooth(depth, self._sensor)
+            ratio = (left / np.square(self._sensor.std(np.where(np.isfinite(depth), depth, 1.0)))).ravel()[young]
+        mean[young] = self._axis.count(value.ravel()[young]).astype(FLOAT)
+        variance[young] = np.minimum(variance[young], np.maximum(ratio * noise[young], ratio * variance[young]))
+
+    def _origin(self, value: Floats, mean: Floats, alone: np.ndarray) -> np.ndarray:
+        origin = np.full(len(value), Origin.SMOOTHED, np.uint8)
+        origin[value == mean] = Origin.MEASURED
+        origin[alone] = Origin.CORRECTED
+        missing = value != value
+        origin[missing] = Origin.REMEMBERED
+        origin[missing & (mean != mean)] = Origin.REFUSED
+        return origin
+
+    def _finished(self, frame: Frame, depth: Floats, variance: Floats, origin: np.ndarray) -> Restoration:
+        shape = frame.values.shape
+        parts: list[Any] = [each.reshape(shape) for each in (depth, variance, origin)]
+        result = Restoration(*parts)
+        if self._best:
+            Filling().resolved(self._sensor.domain == "1/z").fill(result, "depth", frame.guide)
+        return result if frame.image is None else result.described_by(frame.image)

@@ -1,0 +1,318 @@
+"""A stream of frames, restored one after the other with what was seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from sparsedepth.sensors import Sensor
+from sparsedepth.sensors.choice import CLEAN, SensorChoice, in_unit_of_map, sensor_from
+from sparsedepth.streams.align import align
+from sparsedepth.streams.axis import Axis
+from sparsedepth.streams.belief import FLOAT, Belief, Change, Updater
+from sparsedepth.streams.camera import METRE, Intrinsics, intrinsics_from, moved_px
+from sparsedepth.streams.changes import follow_surfaces
+from sparsedepth.streams.disagreement import remove_disagreement
+from sparsedepth.streams.frames import Frame, frame_from
+from sparsedepth.streams.learning import first_guess, learned
+from sparsedepth.streams.report import Reporter
+from sparsedepth.streams.settings import DEFAULT, StreamSettings
+from sparsedepth.streams.stillness import Stillness
+from sparsedepth.streams.warp import View, warp
+from sparsedepth.vocabulary import Floats, InputError, Restoration, Unit
+
+State = Literal["empty", "started", "static", "tracking", "lost"]
+"""No frame yet; the first one; a camera that stands still; one whose motion is known; one that moves unknown."""
+QUALITIES = ("live", "best")
+"""Cheap smoothing of young pixels; or that of `denoise`, with all holes filled."""
+
+
+class Stream:
+    """A depth camera over time: each frame is restored with what was seen before.
+
+    Each pixel has a mean, a variance and an age. A measurement within the noise is fused by its precision. One that
+    disagrees is a new surface, a moving edge or an outlier: the belief follows within two frames. Missing pixels keep
+    what was seen before, unless something moved near them.
+
+    Parameters
+    ----------
+    sensor
+        Noise of the camera: a `Sensor`, the name of a preset, or a file of `Sensor.save`. None estimates it from the
+        first frames.
+    intrinsics
+        `Intrinsics` of a camera that moves. Without them the camera must stand still.
+    unit
+        Unit of the maps, "m" or "mm". Presets and poses need it, unless maps are `DepthImage`.
+    quality
+        "live" smooths young pixels by few adjacent ones and leaves unknown pixels missing. "best" smooths them as
+        `denoise` does, and fills all holes.
+    settings
+        Thresholds and rates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsedepth import Sensor, Stream
+    >>> from sparsedepth.sensors import PowerLaw
+    >>> rng = np.random.default_rng(0)
+    >>> stream = Stream(Sensor(noise=PowerLaw(constant=5.0)))
+    >>> frames = (1000.0 + rng.normal(0.0, 5.0, (60, 80)) for _ in range(16))
+    >>> results = list(stream.each(frames))
+    >>> bool(np.std(results[-1].depth) < 2), stream.state
+    (True, 'static')
+    """
+
+    def __init__(
+        self,
+        sensor: SensorChoice = None,
+        intrinsics: Intrinsics | None = None,
+        unit: Unit = "",
+        quality: str = "live",
+        *,
+        settings: StreamSettings = DEFAULT,
+    ) -> None:
+        chosen = sensor_from(sensor)
+        if chosen == CLEAN:
+            raise InputError("a stream of clean frames has nothing to average; give a sensor, or None to estimate it")
+        if quality not in QUALITIES:
+            raise InputError(f"quality is {quality!r}; choose one of {', '.join(map(repr, QUALITIES))}")
+        if unit not in ("", *METRE):
+            raise InputError(f"the unit is {unit!r}; use 'm' or 'mm'")
+        self._given = chosen if isinstance(chosen, Sensor) else None
+        self._camera = intrinsics_from(intrinsics)
+        self._unit: Unit = unit
+        self._quality, self._settings = quality, settings
+        self._state: State = "empty"
+        self._sensor: Sensor | None = None
+        self._last: tuple[Frame, Restoration] | None = None
+
+    @property
+    def sensor(self) -> Sensor | None:
+        """Noise of the camera in the unit of the maps, given or estimated so far; None before the first frame."""
+        return self._sensor if self._sensor is not None else self._given
+
+    @property
+    def state(self) -> State:
+        """How the last frame was placed: "empty", "started", "static", "tracking" or "lost"."""
+        return self._state
+
+    @property
+    def age(self) -> np.ndarray:
+        """Number of measurements in the mean of each pixel, (height, width); 0 = unknown."""
+        if self._last is None:
+            return np.zeros((0, 0), np.int32)
+        return self._belief.count.reshape(self._shape).astype(np.int32)
+
+    def each(self, frames: Iterable[Any]) -> Iterator[Restoration]:
+        """Restore frames in their order.
+
+        Parameters
+        ----------
+        frames
+            Maps as `push` takes them.
+
+        Yields
+        ------
+        Restoration
+            One for each frame.
+        """
+        for frame in frames:
+            yield self.push(frame)
+
+    def push(self, depth: Any, *, pose: Any = None, variance: Any = None, guide: Any = None) -> Restoration:
+        """Restore the next frame.
+
+        Parameters
+        ----------
+        depth
+            (height, width), positive, or a `DepthImage`; NaN and values that are not positive are missing, as is 65535
+            in maps of 16 bits. A frame that repeats the last one to the bit tells nothing new: its result is returned.
+        pose
+            Camera to world, (4, 4), translation in metres. It needs intrinsics and a unit. All frames have one, or
+            none.
+        variance
+            Variance that the sensor gives for each pixel, (height, width), in squared units of the map.
+        guide
+            A picture of the same view. Quality "best" fills holes by it.
+
+        Returns
+        -------
+        Restoration
+            Depth, variance in squared units and `Origin` of each pixel; refused ones are NaN with infinite variance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsedepth import Origin, Sensor, Stream
+        >>> from sparsedepth.sensors import PowerLaw
+        >>> stream = Stream(Sensor(noise=PowerLaw(constant=5.0)))
+        >>> first = stream.push(np.full((24, 32), 1000.0))
+        >>> second = stream.push(np.pad(np.full((24, 31), 1001.0), ((0, 0), (0, 1))))
+        >>> second.origin[3, 31] == Origin.REMEMBERED, float(second.depth[3, 31])
+        (True, 1000.0)
+        """
+        frame = frame_from(depth, pose, variance, guide)
+        self._require_same(frame)
+        if self._last is not None and frame.repeats(self._last[0]):
+            return self._last[1]
+        if self._last is None:
+            self._start(frame)
+        result = self._restored(frame)
+        self._last = frame, result
+        return result
+
+    def _require_same(self, frame: Frame) -> None:
+        """Refuse a frame that does not continue the stream."""
+        if frame.unit and self._unit and frame.unit != self._unit:
+            raise InputError(f"the map is in {frame.unit}, but the stream in {self._unit}; convert one of them")
+        if frame.pose is not None and self._camera is None:
+            raise InputError("a pose came without intrinsics; give Stream(intrinsics=Intrinsics(fx, fy, cx, cy))")
+        if frame.pose is not None and (frame.unit or self._unit) not in METRE:
+            raise InputError("poses are in metres, and the map has no unit; give unit='m' or unit='mm'")
+        if self._last is None:
+            return
+        if frame.values.shape != self._shape:
+            raise InputError(f"the frame has shape {frame.values.shape}, the stream {self._shape}; start a new Stream")
+        if (frame.pose is None) != (self._pose is None):
+            raise InputError("some frames have a pose and others none; give one each, or none at all")
+
+    def _start(self, frame: Frame) -> None:
+        self._unit = self._unit or frame.unit
+        height, width = frame.values.shape
+        self._shape: tuple[int, int] = (height, width)
+        self._sensor = in_unit_of_map(self._given, self._unit) if self._given else first_guess(frame.values, self._unit)
+        self._belief, self._spare = Belief.empty(height * width), Belief.empty(height * width)
+        self._pose, self._motion, self._frames = frame.pose, np.eye(4), 0
+        self._axis = Axis.of(self._sensor, frame.values, self._settings)
+        self._stillness = Stillness(self._shape, self._settings)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Prepare what depends on the sensor."""
+        assert self._sensor is not None
+        self._updater = Updater(self._settings, self._sensor.temporal)
+        self._reporter = Reporter(self._sensor, self._axis, self._updater, self._quality, self._settings)
+
+    def _restored(self, frame: Frame) -> Restoration:
+        with np.errstate(divide="ignore"):
+            value = self._axis.count(frame.values).ravel()
+        noise = self._noise(value, frame)
+        self._frames += 1
+        self._state = "started"
+        if self._frames > 1:
+            self._place(value, noise, frame)
+        self._add_noise_of_memory(value, noise)
+        sampled = self._sampled_before()
+        change = self._updater.update(self._belief, value, noise)
+        self._previous = value
+        alone = follow_surfaces(self._belief, value, change, self._shape, self._settings)
+        if self._given is None and frame.variance is None and self._frames in self._settings.learn_frames:
+            self._learn(frame, change, noise, sampled)
+        return self._reporter.report(frame, self._belief, value, change, alone)
+
+    def _noise(self, value: Floats, frame: Frame) -> Floats:
+        """Return the variance of one measurement at every measured pixel."""
+        noise = self._axis.noise[self._axis.places(value)]
+        if frame.variance is None:
+            return noise
+        with np.errstate(invalid="ignore"):
+            given = (frame.variance * np.square(self._axis.slope(frame.values))).ravel()
+        return np.where(given > 0, given, noise)
+
+    def _add_noise_of_memory(self, value: Floats, noise: Floats) -> None:
+        """Set the variance of one measurement at missing pixels by what is remembered there."""
+        missing = np.flatnonzero(value != value)
+        noise[missing] = self._axis.noise[self._axis.places(self._belief.mean[missing])]
+
+    def _place(self, value: Floats, noise: Floats, frame: Frame) -> None:
+        """Bring the belief to the view of the frame, or forget it if it does not fit."""
+        motion = self._motion_to(value, noise, frame)
+        self._pose = frame.pose
+        if motion is not None:
+            warp(self._belief, self._spare, motion, self._view(), self._axis, self._settings)
+            self._belief, self._spare = self._spare, self._belief
+            remove_disagreement(self._belief, value, noise, self._shape, self._settings)
+            self._stillness.forget()
+        self._state = "static" if motion is None else "tracking"
+        if self._agreement(value, noise) < self._settings.least_agreement:
+            self._belief.forget(slice(None))
+            self._state = "lost"
+        elif motion is None:
+            self._forget_moving(value, noise)
+
+    def _forget_moving(self, value: Floats, noise: Floats) -> None:
+        """Forget regions that move on from frame to frame; if most do, the camera moves."""
+        moving = self._stillness.moving(value, self._previous, noise)
+        if moving is None or not moving.any():
+            return
+        self._belief.forget(np.flatnonzero(moving))
+        if moving.mean() > self._settings.most_moving:
+            self._state = "lost"
+
+    def _motion_to(self, value: Floats, noise: Floats, frame: Frame) -> Floats | None:
+        """Return the motion from the last camera to this one; None = it stands still, as far as is known."""
+        if self._camera is None:
+            return None
+        if frame.pose is not None:
+            assert self._pose is not None
+            motion = np.linalg.inv(frame.pose) @ self._pose
+            motion[:3, 3] *= METRE[self._unit]
+        else:
+            motion = self._aligned(value, noise)
+        middle = float(np.median(frame.values[frame.values > 0])) if (frame.values > 0).any() else 1.0
+        return None if moved_px(motion, self._camera, self._shape, middle) < self._settings.still_px else motion
+
+    def _aligned(self, value: Floats, noise: Floats) -> Floats:
+        view = self._view()
+        starts = () if np.array_equal(self._motion, np.eye(4)) else (self._motion,)
+        found = align(self._belief, value, noise, view, self._axis, self._settings, starts)
+        moves = found.cost < (1 - self._settings.align_gain) * found.start_cost
+        self._motion = found.motion if moves else np.eye(4)
+        return self._motion
+
+    def _view(self) -> View:
+        assert self._camera is not None
+        return View(self._camera, self._shape)
+
+    def _agreement(self, value: Floats, noise: Floats) -> float:
+        """Compute the fraction of pixels where the frame agrees with the belief; 1 if nothing can be compared."""
+        every = slice(None, None, self._settings.fit_stride_px)
+        score, mean, spread, level = (
+            each.reshape(self._shape)[every, every] for each in (value, self._belief.mean, self._belief.variance, noise)
+        )
+        with np.errstate(invalid="ignore"):
+            size = np.square(score - mean) / (spread + level * self._belief.scale.reshape(self._shape)[every, every])
+        known = size[size == size]
+        return float((known < self._settings.agreement_sigmas**2).mean()) if known.size else 1.0
+
+    def _sampled_before(self) -> tuple[Floats, Floats]:
+        every = slice(None, None, self._settings.learn_stride_px)
+        return self._belief.variance[every].copy(), self._belief.residual[every].copy()
+
+    def _learn(self, frame: Frame, change: Change, noise: Floats, before: tuple[Floats, Floats]) -> None:
+        """Estimate the sensor anew, and rescale the belief by what changed."""
+        assert self._sensor is not None
+        every = slice(None, None, self._settings.learn_stride_px)
+        innovation, level, depth = change.innovation[every], noise[every], frame.values.ravel()[every]
+        with np.errstate(invalid="ignore"):
+            squares = np.square(innovation) / (before[0] + level)
+            successive = np.square(innovation - before[1]) / (2 * level)
+        self._sensor = learned(self._sensor, depth, squares, successive, self._frames, self._settings)
+        places, old = self._axis.places(self._belief.mean), self._axis
+        axis = Axis.of(self._sensor, frame.values, self._settings)
+        self._axis = replace(old, **_tables(old, axis))
+        variance = self._belief.variance
+        np.multiply(variance, self._axis.noise[places] / old.noise[places], out=variance)
+        self._prepare()
+
+
+def _tables(old: Axis, new: Axis) -> dict[str, Floats]:
+    """Return the tables of a new axis at the knots of an old one, in its units."""
+    knots = old.start + np.arange(len(old.noise)) / old.spacing
+    depth = old.depth(knots)
+    places = new.places(new.count(depth).astype(FLOAT))
+    ratio = np.square(old.slope(depth) / new.slope(depth))
+    return {name: (getattr(new, name)[places] * ratio).astype(FLOAT) for name in ("noise", "pattern", "floor")}
