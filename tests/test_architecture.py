@@ -67,6 +67,7 @@ MAY_IMPORT = {
     "sensors": {"vocabulary", "tiling", "atomic_files"},
     "hole_filling": {"vocabulary", "holes"},
     "streams": {"vocabulary", "checks", "sensors", "hole_filling"},
+    "stream_video": {"vocabulary", "atomic_files"},
     "sensor_pictures": {"vocabulary", "pictures", "sensors"},
     "data": {"vocabulary", "files", "sensors"},
     "experiments": {
@@ -114,6 +115,8 @@ MAY_IMPORT = {
         "hole_filling",
         "sensors",
         "sensor_pictures",
+        "streams",
+        "stream_video",
     },
     "serve": {
         "input_warnings",

@@ -15,7 +15,19 @@ from typing import Annotated, NoReturn
 import typer
 
 import sparsedepth
-from sparsedepth.cli import calibrate, denoise, dictionary, evaluate, learn, match, report, reproduce, serve, show
+from sparsedepth.cli import (
+    calibrate,
+    denoise,
+    dictionary,
+    evaluate,
+    learn,
+    match,
+    report,
+    reproduce,
+    serve,
+    show,
+    stream,
+)
 from sparsedepth.cli.terminal import say, say_error
 from sparsedepth.input_warnings import InputWarning
 from sparsedepth.vocabulary import InputError
@@ -31,6 +43,7 @@ for name, command in {
     "inpaint": denoise.inpaint_command,
     "match": match.match_command,
     "calibrate": calibrate.calibrate_command,
+    "stream": stream.stream_command,
     "show": show.show_command,
     "evaluate": evaluate.evaluate_command,
     "report": report.report_command,

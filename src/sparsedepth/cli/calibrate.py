@@ -77,8 +77,11 @@ def _parse_intrinsics(text: str | None, poses: Path | None) -> Intrinsics | None
     if (text is None) != (poses is None):
         lacking = "--intrinsics FX,FY,CX,CY" if text is None else "--poses"
         raise InputError(f"a moving camera needs --poses and --intrinsics; {lacking} is missing")
-    if text is None:
-        return None
+    return None if text is None else parse_intrinsics(text)
+
+
+def parse_intrinsics(text: str) -> Intrinsics:
+    """Parse FX,FY,CX,CY, in pixels."""
     try:
         fx, fy, cx, cy = (float(part) for part in text.split(","))
     except ValueError:
