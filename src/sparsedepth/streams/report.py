@@ -84,7 +84,7 @@ class Reporter:
             value, left = smooth(depth, self._sensor)
             ratio = (left / np.square(self._sensor.std(np.where(np.isfinite(depth), depth, 1.0)))).ravel()[young]
         mean[young] = self._axis.count(value.ravel()[young]).astype(FLOAT)
-        variance[young] = np.minimum(variance[young], np.maximum(ratio * noise[young], ratio * variance[young]))
+        variance[young] = np.minimum(variance[young], ratio * noise[young])
 
     def _origin(self, value: Floats, mean: Floats, alone: np.ndarray) -> np.ndarray:
         origin = np.full(len(value), Origin.SMOOTHED, np.uint8)
