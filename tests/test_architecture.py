@@ -242,7 +242,7 @@ def constants(path: Path) -> set[str]:
     return {name.id for name in names if isinstance(name, ast.Name) and name.id.isupper()}
 
 
-@pytest.mark.parametrize("room", ["restore", "sensors", "coding", "stereo"])
+@pytest.mark.parametrize("room", ["restore", "sensors", "coding", "stereo", "streams"])
 def test_a_constant_has_one_meaning(room):
     found = [name for path in sorted((ROOT / room).rglob("*.py")) for name in constants(path)]
     assert len(found) == len(set(found))

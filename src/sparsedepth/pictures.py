@@ -65,7 +65,8 @@ def save_origin(origin: NDArray[np.integer[Any]], path: str | Path, *, title: st
                 interpolation="nearest", aspect=aspect)  # fmt: skip
     axes.set_title(title, fontsize=10, parse_math=False)
     shares = np.bincount(origin.ravel(), minlength=len(ORIGINS)) / origin.size
-    _add_legend(axes, {f"{name} {share:.1%}": ORIGINS[name] for name, share in zip(ORIGINS, shares, strict=True)})
+    shown = {name: share for name, share in zip(ORIGINS, shares, strict=True) if name != "remembered" or share > 0}
+    _add_legend(axes, {f"{name} {share:.1%}": ORIGINS[name] for name, share in shown.items()})
     write_figure(figure, path)
 
 

@@ -60,7 +60,7 @@ def test_one_file_with_its_variance_and_origin(command, folder):
     assert "filled" in ended.out
     image, origin, variance = read(out["a.png"]), read_array(out["o.png"]), read_array(out["v.tiff"])
     assert image.unit == "mm"
-    assert set(np.unique(origin)) == set(Origin) - {Origin.SMOOTHED}  # the map has no dense noise
+    assert set(np.unique(origin)) == set(Origin) - {Origin.SMOOTHED, Origin.REMEMBERED}  # the map has no dense noise
     np.testing.assert_array_equal(np.isnan(image.values), origin == Origin.REFUSED)
     np.testing.assert_array_equal(np.isinf(variance), origin == Origin.REFUSED)
     assert 1000 < np.nanmedian(image.values) < 4000
@@ -125,7 +125,7 @@ def test_the_suffix_decides_the_format_and_the_unit_stays(command, folder, suffi
         assert (image.unit, image.assumed) == ("mm", "")
     if suffix == ".npz":
         assert (read_array(out, name="variance") > 0).all()
-        assert set(np.unique(read_array(out, name="origin"))) == set(Origin) - {Origin.SMOOTHED}
+        assert set(np.unique(read_array(out, name="origin"))) == set(Origin) - {Origin.SMOOTHED, Origin.REMEMBERED}
 
 
 def test_metres_to_millimetres_with_their_variances(command, tmp_path):

@@ -87,7 +87,7 @@ def _draw_origin(axes: Axes, result: Restoration) -> None:
     )
     axes.set_axis_off()
     axes.set_title("origin", fontsize=9)
-    found = [(name, float((result.origin == Origin[name.upper()]).mean())) for name in ORIGINS]
+    found = [(name, float((result.origin == Origin[name.upper()]).mean())) for name in ORIGINS if name != "remembered"]
     patches = [Patch(color=ORIGINS[name], label=f"{name} {share:.1%}") for name, share in found]
     axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(0, 0), ncols=3, fontsize=7, frameon=False)
 

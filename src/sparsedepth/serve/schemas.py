@@ -23,6 +23,8 @@ class Facts(BaseModel):
     corrected: float | None = None
     filled: float | None = None
     refused: float | None = None
+    smoothed: float | None = None
+    remembered: float | None = None
     warnings: list[str] = []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,22 +50,21 @@ class Axis:
         nearest, farthest, unit = (
             (float(known.min()), float(known.max()), float(np.median(known))) if known.size else (0.5, 2.0, 1.0)
         )
-        reach = settings.table_reach
-        blank = cls(sensor.domain, unit, 0.0, 1.0, *(np.zeros(1, np.float32),) * 3)
-        ends = sorted(float(blank.count(np.array(end))) for end in (nearest / reach, farthest * reach))
-        knots = np.linspace(ends[0], ends[1], settings.table_knots)
-        z = blank.depth(knots)
-        density = np.square(blank.slope(z))
-        noise = np.maximum(np.square(sensor.noise(z)), 0.0)
-        rounding = ROUNDING_VARIANCE * np.square(sensor.step(z))
-        least = np.square(settings.least_std * z)
-        tables = (
-            np.maximum(noise + rounding, least),
-            sensor.pattern**2 * noise + rounding / 4,
-            sensor.pattern**2 * noise + rounding,
-        )
+        reach, blank = settings.table_reach, np.zeros(settings.table_knots, np.float32)
+        axis = cls(sensor.domain, unit, 0.0, 1.0, blank, blank, blank)
+        ends = sorted(float(axis.count(np.array(end))) for end in (nearest / reach, farthest * reach))
         spacing = (settings.table_knots - 1) / (ends[1] - ends[0])
-        return cls(sensor.domain, unit, ends[0], spacing, *((density * each).astype(np.float32) for each in tables))
+        return replace(axis, start=ends[0], spacing=spacing).under(sensor, settings)
+
+    def under(self, sensor: Sensor, settings: StreamSettings) -> Axis:
+        """Return the axis with the tables of a sensor."""
+        z = self.depth(self.start + np.arange(len(self.noise)) / self.spacing)
+        density, noise = np.square(self.slope(z)), np.square(sensor.noise(z))
+        rounding = ROUNDING_VARIANCE * np.square(sensor.step(z))
+        measured = np.maximum(noise + rounding, np.square(settings.least_std * z))
+        fixed = sensor.pattern**2 * noise
+        tables = ((density * each).astype(np.float32) for each in (measured, fixed + rounding / 4, fixed + rounding))
+        return replace(self, **dict(zip(("noise", "pattern", "floor"), tables, strict=True)))
 
     def count(self, depth: Floats) -> Floats:
         """Convert depths to values of the axis; NaN stays NaN."""

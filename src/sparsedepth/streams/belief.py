@@ -99,11 +99,11 @@ class Updater:
         memory = settings.run_memory
         self._settings = settings
         self._temporal = temporal
-        self._run_std = np.sqrt(
+        self.run_std = np.sqrt(
             (1 - memory) / (1 + memory) * (1 + temporal * memory) / (1 - temporal * memory)
         )  # of an autoregression of first order
 
-    def update(self, belief: Belief, value: Floats, noise: Floats) -> Change:
+    def update(self, belief: Belief, value: Floats, noise: Floats, drift: Floats) -> Change:
         """Update a belief in place.
 
         Parameters
@@ -113,6 +113,9 @@ class Updater:
         value, noise
             Measurements on the axis, NaN = missing, and the variance of one measurement at every pixel, flat.
 
+        drift
+            Evidence of slow change around each pixel, flat; -1 to 1, 0 = none.
+
         Returns
         -------
         What jumped, and the innovations.
@@ -120,17 +123,19 @@ class Updater:
         change = Change(np.empty(len(value), bool), np.empty_like(value), np.empty_like(value))
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN = missing
             for part in _chunks(len(value), self._settings.chunk_px):
-                found = self._update_part(belief.part(part), value[part], noise[part])
+                found = self._update_part(belief.part(part), value[part], noise[part], drift[part])
                 change.jumped[part], change.innovation[part], change.noise[part] = found
         return change
 
-    def _update_part(self, belief: Belief, value: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
+    def _update_part(
+        self, belief: Belief, value: Floats, noise: Floats, drift: Floats
+    ) -> tuple[Floats, Floats, Floats]:
         innovation = value - belief.mean
         level = self._follow_scale(belief, innovation, noise)
         spread = np.sqrt(belief.variance + level)
         score = innovation / spread
         inside = np.abs(score) <= self._settings.gate_sigmas
-        self._fuse(belief, innovation, score, level, inside)
+        self._fuse(belief, innovation, score, level, drift, inside)
         seen = value == value
         outside = np.flatnonzero(seen & ~inside & (belief.count > 0))
         jumped = self._follow_jumps(belief, innovation, level, outside, len(value))
@@ -149,15 +154,18 @@ class Updater:
         np.add(belief.scale, ratio, out=belief.scale, where=ratio == ratio)
         return noise * np.maximum(belief.scale, FLOAT(1))
 
-    def _fuse(self, belief: Belief, innovation: Floats, score: Floats, level: Floats, inside: np.ndarray) -> None:
+    def _fuse(
+        self, belief: Belief, innovation: Floats, score: Floats, level: Floats, around: Floats, inside: np.ndarray
+    ) -> None:
         """Fuse measurements within the gate: by precision, faster where the mean innovation shows slow change."""
         settings = self._settings
         run = np.clip(score, -settings.run_clip, settings.run_clip)
         run *= FLOAT(1 - settings.run_memory)
         run += FLOAT(settings.run_memory) * belief.run
-        drift = np.abs(run) * FLOAT(1 / self._run_std) - FLOAT(settings.run_sigmas)
+        drift = np.abs(run) * FLOAT(1 / self.run_std) - FLOAT(settings.run_sigmas)
         np.clip(drift, 0, 1, out=drift)
-        ahead = np.maximum(np.copysign(FLOAT(1), run) * innovation, 0)
+        ahead = np.maximum(np.copysign(FLOAT(1), np.where(np.abs(around) > drift, around, run)) * innovation, 0)
+        np.maximum(drift, np.abs(around), out=drift)
         prior = belief.variance + drift * np.square(ahead)
         np.maximum(prior, drift * level, out=prior)
         gain = np.maximum(prior / (prior + level), FLOAT(settings.least_gain))
@@ -199,13 +207,13 @@ class Updater:
         belief.missed[seen] = 0
         belief.forget(missing[belief.missed[missing] > self._settings.memory_frames])
 
-    def reported(self, belief: Belief, level: Floats) -> tuple[Floats, Floats]:
+    def reported(self, belief: Belief, level: Floats, drift: Floats) -> tuple[Floats, Floats]:
         """Compute the variance of the means under correlated frames, and the squared error that slow change leaves."""
-        rho, bound = FLOAT(self._temporal), FLOAT(self._run_std**2)
+        rho, bound = FLOAT(self._temporal), FLOAT(self.run_std**2)
         with np.errstate(invalid="ignore"):
             ratio = np.minimum(belief.variance / level, 1)
             variance = belief.variance * ((1 + rho) / (1 - rho + 2 * rho * ratio))
-            lag = np.maximum(np.square(belief.run) - bound, 0) * (belief.variance + level)
+            lag = np.maximum(np.square(belief.run) - bound * (1 - np.abs(drift)), 0) * (belief.variance + level)
         return variance, lag
 
 

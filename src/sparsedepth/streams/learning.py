@@ -43,7 +43,7 @@ def learned(
     sensor
         The record so far.
     depth
-        Depths of some pixels, flat.
+        Depths of some pixels before the frame, flat.
     squares
         Squared innovations over their predicted variances there; NaN = none.
     successive
@@ -58,14 +58,11 @@ def learned(
     The record, with a table of noise against depth.
     """
     known = np.isfinite(squares)
-    bins = min(settings.learn_bins, int(known.sum()) // MIN_PIXELS_A_BIN)
-    if bins == 0:
+    parts = _bins(depth[known], settings)
+    if not parts:
         return sensor
-    parts = np.array_split(np.argsort(depth[known], kind="stable"), bins)
     depths = np.array([np.median(depth[known][part]) for part in parts], float)
-    ratio = np.array([_scale(squares[known][part]) for part in parts])
-    rising = np.concatenate([[True], np.diff(depths) > 1e-6 * depths[:-1]])
-    depths, ratio = depths[rising], np.clip(ratio[rising], 1e-4, 1e4)
+    ratio = np.clip([_scale(squares[known][part]) for part in parts], 1e-4, 1e4)
     rounding = np.square(sensor.step(depths)) / 12
     total = ratio * (np.square(sensor.noise(depths)) + rounding)
     noise = np.sqrt(np.maximum(total - rounding, 0.01 * total))
@@ -77,6 +74,17 @@ def learned(
         temporal=_temporal(successive[known], ratio, sensor, frames),
         sources={**sensor.sources, "noise": source, "temporal": source},
     )
+
+
+def _bins(depth: Floats, settings: StreamSettings) -> list[np.ndarray]:
+    """Return the numbers of the pixels of rising bins of depth, each far wider than the noise."""
+    if depth.size == 0:
+        return []
+    first, last = np.log(np.quantile(depth, [0.005, 0.995]))
+    number = int(np.clip((last - first) / np.log(settings.learn_ratio), 1, settings.learn_bins))
+    bins = np.digitize(np.log(depth), np.linspace(first, last, number + 1)[1:-1])
+    parts = [np.flatnonzero(bins == each) for each in range(number)]
+    return [part for part in parts if len(part) >= MIN_PIXELS_A_BIN]
 
 
 def _table(depths: Floats, noise: Floats) -> TableLaw:

@@ -25,7 +25,9 @@ class Reporter:
         self._best, self._settings = quality == "best", settings
         self._smoother = PairSmoother.of(sensor.correlation, settings)
 
-    def report(self, frame: Frame, belief: Belief, value: Floats, change: Change, alone: np.ndarray) -> Restoration:
+    def report(
+        self, frame: Frame, belief: Belief, value: Floats, change: Change, alone: np.ndarray, drift: Floats
+    ) -> Restoration:
         """Return depth, variance and origin of all pixels.
 
         Parameters
@@ -40,8 +42,10 @@ class Reporter:
             Result of the update.
         alone
             Numbers of the pixels that jumped alone.
+        drift
+            Evidence of slow change around each pixel.
         """
-        mean, (variance, more) = belief.mean.copy(), self._updater.reported(belief, change.noise)
+        mean, (variance, more) = belief.mean.copy(), self._updater.reported(belief, change.noise, drift)
         more[alone] += FLOAT(self._settings.outlier_risk) * np.square(belief.candidate[alone])
         self._smooth_young(frame, mean, variance, belief, change)
         places = self._axis.places(mean)
@@ -58,7 +62,9 @@ class Reporter:
     def _smooth_young(self, frame: Frame, mean: Floats, variance: Floats, belief: Belief, change: Change) -> None:
         """Smooth young pixels in place."""
         with np.errstate(invalid="ignore"):
-            young = (variance > FLOAT(self._settings.young_ratio) * change.noise) & (belief.count > 0)
+            young = (variance > FLOAT(self._settings.young_ratio * self._smoother.left) * change.noise) & (
+                belief.count > 0
+            )
         if not young.any():
             return
         if self._best:
@@ -78,7 +84,7 @@ class Reporter:
             value, left = smooth(depth, self._sensor)
             ratio = (left / np.square(self._sensor.std(np.where(np.isfinite(depth), depth, 1.0)))).ravel()[young]
         mean[young] = self._axis.count(value.ravel()[young]).astype(FLOAT)
-        variance[young] = np.minimum(variance[young], np.maximum(ratio * noise[young], ratio * variance[young]))
+        variance[young] = np.minimum(variance[young], ratio * noise[young])
 
     def _origin(self, value: Floats, mean: Floats, alone: np.ndarray) -> np.ndarray:
         origin = np.full(len(value), Origin.SMOOTHED, np.uint8)

@@ -31,12 +31,18 @@ class StreamSettings:
     """Largest squared difference that counts, over the one that the sensor predicts."""
     run_memory: float = 0.8
     """Memory of the mean innovation, which shows slow change."""
-    run_sigmas: float = 2.2
+    run_sigmas: float = 2.6
     """A mean innovation beyond this is slow change."""
     run_clip: float = 6.0
     """Largest innovation that counts in the mean innovation."""
     run_relief: float = 0.25
     """Fraction of the explained part that is taken off the mean innovation."""
+    drift_block_px: int = 8
+    """Side of the blocks whose mean innovations are taken."""
+    drift_blocks: int = 3
+    """Side of the regions that show slow change, in blocks."""
+    drift_sigmas: float = 2.5
+    """A mean innovation of a region beyond this is slow change."""
     candidate_sigmas: float = 3.0
     """Two successive measurements beyond the gate that agree within this are a new surface."""
     support: int = 4
@@ -55,12 +61,14 @@ class StreamSettings:
     """Pixels that are updated at a time: their numbers fit into the cache of a core."""
     band_rows: int = 32
     """Rows that are smoothed or warped at a time, for the same reason."""
-    young_ratio: float = 0.16
-    """Pixels whose variance exceeds this fraction of one measurement's are young: they are smoothed in space."""
+    young_ratio: float = 0.3
+    """Pixels are young, and smoothed in space, while their variance exceeds this fraction of one measurement's, times
+    the fraction of the variance that smoothing leaves."""
     smooth_px: tuple[int, ...] = (2, 4, 7)
     """Distances of the pixels that young ones are averaged with."""
-    smooth_sigmas: float = 3.0
-    """Largest difference of a pixel and the mean of two opposite ones that are averaged with it."""
+    smooth_sigmas: tuple[float, float] = (4.5, 2.5)
+    """Largest difference of a pixel and the mean of two opposite ones that are averaged with it: where smoothing leaves
+    nothing of the variance, and where it leaves all."""
     smooth_inflation: float = 1.35
     """Variance after smoothing over that of weights that do not depend on the noise."""
     table_knots: int = 4096
@@ -73,6 +81,8 @@ class StreamSettings:
     """Numbers of frames after which an unknown sensor is estimated anew."""
     learn_bins: int = 12
     """Bins of depth of that estimate."""
+    learn_ratio: float = 1.1
+    """Least ratio of the ends of a bin."""
     learn_stride_px: int = 3
     """Distance of the pixels that it uses."""
     still_px: float = 0.05

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.choice import CLEAN, SensorChoice, in_unit_of_map, sensor_from
-from sparsedepth.streams.align import align
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import FLOAT, Belief, Change, Updater
-from sparsedepth.streams.camera import METRE, Intrinsics, intrinsics_from, moved_px
+from sparsedepth.streams.camera import METRE, Intrinsics, intrinsics_from
 from sparsedepth.streams.changes import follow_surfaces
-from sparsedepth.streams.disagreement import remove_disagreement
+from sparsedepth.streams.drifts import Drifts
 from sparsedepth.streams.frames import Frame, frame_from
 from sparsedepth.streams.learning import first_guess, learned
 from sparsedepth.streams.report import Reporter
 from sparsedepth.streams.settings import DEFAULT, StreamSettings
-from sparsedepth.streams.stillness import Stillness
-from sparsedepth.streams.warp import View, warp
+from sparsedepth.streams.tracker import State, Tracker
 from sparsedepth.vocabulary import Floats, InputError, Restoration, Unit
 
-State = Literal["empty", "started", "static", "tracking", "lost"]
-"""No frame yet; the first one; a camera that stands still; one whose motion is known; one that moves unknown."""
 QUALITIES = ("live", "best")
 """Cheap smoothing of young pixels; or that of `denoise`, with all holes filled."""
 
@@ -158,7 +153,7 @@ class Stream:
         self._require_same(frame)
         if self._last is not None and frame.repeats(self._last[0]):
             return self._last[1]
-        if self._last is None:
+        if self._last is None or not self._started:
             self._start(frame)
         result = self._restored(frame)
         self._last = frame, result
@@ -176,7 +171,7 @@ class Stream:
             return
         if frame.values.shape != self._shape:
             raise InputError(f"the frame has shape {frame.values.shape}, the stream {self._shape}; start a new Stream")
-        if (frame.pose is None) != (self._pose is None):
+        if (frame.pose is None) != (self._tracker.pose is None):
             raise InputError("some frames have a pose and others none; give one each, or none at all")
 
     def _start(self, frame: Frame) -> None:
@@ -184,16 +179,21 @@ class Stream:
         height, width = frame.values.shape
         self._shape: tuple[int, int] = (height, width)
         self._sensor = in_unit_of_map(self._given, self._unit) if self._given else first_guess(frame.values, self._unit)
-        self._belief, self._spare = Belief.empty(height * width), Belief.empty(height * width)
-        self._pose, self._motion, self._frames = frame.pose, np.eye(4), 0
+        self._tracker = Tracker(self._shape, self._camera, frame.pose, self._unit, self._settings)
+        self._frames, self._started = 0, bool(np.isfinite(frame.values).any())
         self._axis = Axis.of(self._sensor, frame.values, self._settings)
-        self._stillness = Stillness(self._shape, self._settings)
         self._prepare()
+
+    @property
+    def _belief(self) -> Belief:
+        return self._tracker.belief
 
     def _prepare(self) -> None:
         """Prepare what depends on the sensor."""
         assert self._sensor is not None
         self._updater = Updater(self._settings, self._sensor.temporal)
+        self._drifts = Drifts(self._shape, self._sensor.correlation, self._updater.run_std, self._settings)
+        self._drift = np.zeros(len(self._belief.mean), FLOAT)
         self._reporter = Reporter(self._sensor, self._axis, self._updater, self._quality, self._settings)
 
     def _restored(self, frame: Frame) -> Restoration:
@@ -201,17 +201,15 @@ class Stream:
             value = self._axis.count(frame.values).ravel()
         noise = self._noise(value, frame)
         self._frames += 1
-        self._state = "started"
-        if self._frames > 1:
-            self._place(value, noise, frame)
+        self._state = self._tracker.place(value, noise, frame, self._axis)
         self._add_noise_of_memory(value, noise)
         sampled = self._sampled_before()
-        change = self._updater.update(self._belief, value, noise)
-        self._previous = value
+        change = self._updater.update(self._belief, value, noise, self._drift)
+        self._drift = self._drifts.found(self._belief.run)
         alone = follow_surfaces(self._belief, value, change, self._shape, self._settings)
         if self._given is None and frame.variance is None and self._frames in self._settings.learn_frames:
-            self._learn(frame, change, noise, sampled)
-        return self._reporter.report(frame, self._belief, value, change, alone)
+            self._learn(value, change, noise, sampled)
+        return self._reporter.report(frame, self._belief, value, change, alone, self._drift)
 
     def _noise(self, value: Floats, frame: Frame) -> Floats:
         """Return the variance of one measurement at every measured pixel."""
@@ -227,92 +225,28 @@ class Stream:
         missing = np.flatnonzero(value != value)
         noise[missing] = self._axis.noise[self._axis.places(self._belief.mean[missing])]
 
-    def _place(self, value: Floats, noise: Floats, frame: Frame) -> None:
-        """Bring the belief to the view of the frame, or forget it if it does not fit."""
-        motion = self._motion_to(value, noise, frame)
-        self._pose = frame.pose
-        if motion is not None:
-            warp(self._belief, self._spare, motion, self._view(), self._axis, self._settings)
-            self._belief, self._spare = self._spare, self._belief
-            remove_disagreement(self._belief, value, noise, self._shape, self._settings)
-            self._stillness.forget()
-        self._state = "static" if motion is None else "tracking"
-        if self._agreement(value, noise) < self._settings.least_agreement:
-            self._belief.forget(slice(None))
-            self._state = "lost"
-        elif motion is None:
-            self._forget_moving(value, noise)
-
-    def _forget_moving(self, value: Floats, noise: Floats) -> None:
-        """Forget regions that move on from frame to frame; if most do, the camera moves."""
-        moving = self._stillness.moving(value, self._previous, noise)
-        if moving is None or not moving.any():
-            return
-        self._belief.forget(np.flatnonzero(moving))
-        if moving.mean() > self._settings.most_moving:
-            self._state = "lost"
-
-    def _motion_to(self, value: Floats, noise: Floats, frame: Frame) -> Floats | None:
-        """Return the motion from the last camera to this one; None = it stands still, as far as is known."""
-        if self._camera is None:
-            return None
-        if frame.pose is not None:
-            assert self._pose is not None
-            motion = np.linalg.inv(frame.pose) @ self._pose
-            motion[:3, 3] *= METRE[self._unit]
-        else:
-            motion = self._aligned(value, noise)
-        middle = float(np.median(frame.values[frame.values > 0])) if (frame.values > 0).any() else 1.0
-        return None if moved_px(motion, self._camera, self._shape, middle) < self._settings.still_px else motion
-
-    def _aligned(self, value: Floats, noise: Floats) -> Floats:
-        view = self._view()
-        starts = () if np.array_equal(self._motion, np.eye(4)) else (self._motion,)
-        found = align(self._belief, value, noise, view, self._axis, self._settings, starts)
-        moves = found.cost < (1 - self._settings.align_gain) * found.start_cost
-        self._motion = found.motion if moves else np.eye(4)
-        return self._motion
-
-    def _view(self) -> View:
-        assert self._camera is not None
-        return View(self._camera, self._shape)
-
-    def _agreement(self, value: Floats, noise: Floats) -> float:
-        """Compute the fraction of pixels where the frame agrees with the belief; 1 if nothing can be compared."""
-        every = slice(None, None, self._settings.fit_stride_px)
-        score, mean, spread, level = (
-            each.reshape(self._shape)[every, every] for each in (value, self._belief.mean, self._belief.variance, noise)
-        )
-        with np.errstate(invalid="ignore"):
-            size = np.square(score - mean) / (spread + level * self._belief.scale.reshape(self._shape)[every, every])
-        known = size[size == size]
-        return float((known < self._settings.agreement_sigmas**2).mean()) if known.size else 1.0
-
     def _sampled_before(self) -> tuple[Floats, Floats]:
         every = slice(None, None, self._settings.learn_stride_px)
-        return self._belief.variance[every].copy(), self._belief.residual[every].copy()
+        return self._belief.count[every].copy(), self._belief.residual[every].copy()
 
-    def _learn(self, frame: Frame, change: Change, noise: Floats, before: tuple[Floats, Floats]) -> None:
+    def _learn(self, value: Floats, change: Change, noise: Floats, before: tuple[Floats, Floats]) -> None:
         """Estimate the sensor anew, and rescale the belief by what changed."""
         assert self._sensor is not None
         every = slice(None, None, self._settings.learn_stride_px)
-        innovation, level, depth = change.innovation[every], noise[every], frame.values.ravel()[every]
-        with np.errstate(invalid="ignore"):
-            squares = np.square(innovation) / (before[0] + level)
+        innovation, level = change.innovation[every], noise[every]
+        depth = self._axis.depth(value[every] - innovation)  # of the mean before, which has less noise
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squares = np.square(innovation) / (level * (1 + 1 / before[0]))
             successive = np.square(innovation - before[1]) / (2 * level)
         self._sensor = learned(self._sensor, depth, squares, successive, self._frames, self._settings)
-        places, old = self._axis.places(self._belief.mean), self._axis
-        axis = Axis.of(self._sensor, frame.values, self._settings)
-        self._axis = replace(old, **_tables(old, axis))
-        variance = self._belief.variance
-        np.multiply(variance, self._axis.noise[places] / old.noise[places], out=variance)
+        places, before_learning = self._axis.places(self._belief.mean), self._axis.noise
+        self._axis = self._axis.under(self._sensor, self._settings)
+        self._rescale(self._axis.noise[places] / before_learning[places])
         self._prepare()
 
-
-def _tables(old: Axis, new: Axis) -> dict[str, Floats]:
-    """Return the tables of a new axis at the knots of an old one, in its units."""
-    knots = old.start + np.arange(len(old.noise)) / old.spacing
-    depth = old.depth(knots)
-    places = new.places(new.count(depth).astype(FLOAT))
-    ratio = np.square(old.slope(depth) / new.slope(depth))
-    return {name: (getattr(new, name)[places] * ratio).astype(FLOAT) for name in ("noise", "pattern", "floor")}
+    def _rescale(self, ratio: Floats) -> None:
+        """Rescale the belief to variances of one measurement that are larger by a ratio."""
+        belief = self._belief
+        before = np.maximum(belief.scale, 1)
+        np.divide(belief.scale, ratio, out=belief.scale)
+        np.multiply(belief.variance, ratio * np.maximum(belief.scale, 1) / before, out=belief.variance)

@@ -33,6 +33,12 @@ class PairSmoother:
     of_pairs: float
     settings: StreamSettings
 
+    @property
+    def left(self) -> float:
+        """Fraction of the variance that the mean of all pairs leaves."""
+        pairs = len(self.offsets)
+        return (1 + 2 * pairs * self.of_centre + pairs**2 * self.of_pairs) / (1 + pairs) ** 2
+
     @classmethod
     def of(cls, correlation: Correlation, settings: StreamSettings) -> PairSmoother:
         """Prepare the smoothing of noise with a spatial correlation."""
@@ -67,7 +73,8 @@ class PairSmoother:
     def _smooth_band(self, around: Floats, margin: int, variance: Floats) -> tuple[Floats, Floats]:
         height, width = variance.shape
         centre = around[margin : margin + height, margin : margin + width]
-        narrow = 1 / (np.float32(self.settings.smooth_sigmas**2) * variance)
+        wide = np.interp(self.left, (0.0, 1.0), self.settings.smooth_sigmas)
+        narrow = 1 / (np.float32(wide**2) * variance)
         total, moved = np.zeros_like(variance), np.zeros_like(variance)
         for down, across in self.offsets:
             ahead, behind = (

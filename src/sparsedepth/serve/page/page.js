@@ -311,8 +311,12 @@ function showScale(element, scale, [low, high], unit, kind = "") {
   element.replaceChildren(text(show(low)), bar, text(`${show(high)} ${unit}${kind ? `, ${kind}` : ""}`), swatch("unknown", colours.unknown));
 }
 
+function originsShown() {
+  return ORIGINS.filter((name) => name !== "remembered" || map[name] > 0);  // only streams remember
+}
+
 function showOrigins(element) {
-  element.replaceChildren(...ORIGINS.map((name) => swatch(`${name} ${(100 * map[name]).toFixed(1)} %`, colours.origins[name])));
+  element.replaceChildren(...originsShown().map((name) => swatch(`${name} ${(100 * map[name]).toFixed(1)} %`, colours.origins[name])));
 }
 
 function text(words) {
@@ -359,7 +363,7 @@ function showFacts() {
     ["Size", `${map.shape[1]} × ${map.shape[0]} pixels`],
     ["Kind", `${map.kind} in ${map.unit || "an unknown unit"}`],
     ...(map.photo ? [] : [["Known before", percent(map.known)]]),
-    ...ORIGINS.map((name) => [capital(name), percent(map[name])]),
+    ...originsShown().map((name) => [capital(name), percent(map[name])]),
     ["Time", `${map.seconds.toFixed(2)} s`],
   ];
   $("facts").replaceChildren(...rows.map(([name, value]) => {

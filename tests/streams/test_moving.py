@@ -1,0 +1,103 @@
+"""A moving camera: poses, alignment, the lost state; bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from cameras import STEREO, Camera, error, honesty, wall
+
+from sparsedepth import InputError, Intrinsics, Stream
+from sparsedepth.data.posed_rooms import room_view, turned
+
+CAMERA = (240.0, 240.0, 127.5, 95.5)
+SHAPE = (192, 256)
+
+
+def turning(frames: int = 14):
+    """Poses, true depths in mm and frames of a camera that turns and moves aside."""
+    camera = Camera(STEREO)
+    for number in range(frames):
+        pose = turned(0.01 * number, (0.01 * number, 0.0, 0.0))
+        view = 1000 * room_view(pose, CAMERA, SHAPE)
+        yield pose, view, camera(view)
+
+
+def test_poses_let_a_turning_camera_converge():
+    stream = Stream(STEREO, Intrinsics(*CAMERA), unit="mm")
+    views = list(turning())
+    result, view = [stream.push(frame, pose=pose) for pose, _, frame in views][-1], views[-1][1]
+    assert stream.state == "tracking"
+    assert error(result.depth, view, STEREO) < 0.5
+    assert 0.3 < honesty(result, view) < 2
+
+
+def test_a_camera_without_poses_is_aligned():
+    stream = Stream(STEREO, Intrinsics(*CAMERA), unit="mm")
+    views = list(turning())
+    result, view = [stream.push(frame) for _, _, frame in views][-1], views[-1][1]
+    assert stream.state == "tracking"
+    assert error(result.depth, view, STEREO) < 0.55
+
+
+def test_a_moving_camera_without_intrinsics_is_no_worse_than_single_frames():
+    stream = Stream(STEREO, unit="mm")
+    for number, (_, view, frame) in enumerate(turning()):
+        result, single = stream.push(frame), Stream(STEREO, unit="mm").push(frame)
+        if number > 2:
+            assert error(result.depth, view, STEREO) < 1.05 * error(single.depth, view, STEREO)
+    assert stream.state == "lost"
+
+
+@pytest.mark.parametrize("intrinsics", [None, Intrinsics(*CAMERA)])
+def test_a_camera_that_looks_elsewhere_is_lost_and_starts_anew(intrinsics):
+    stream, camera = Stream(STEREO, intrinsics, unit="mm"), Camera(STEREO)
+    views = [1000 * room_view(turned(0.0), CAMERA, SHAPE)] * 3
+    views.append(700 * room_view(turned(0.3, (0.5, 0.3, -1.0)), CAMERA, SHAPE, ((0.0, 0.0, 1.0, 0.8),)))
+    frames = [camera(view) for view in views]
+    result = list(stream.each(frames))[-1]
+    assert stream.state == "lost"
+    assert error(result.depth, views[-1], STEREO) <= 1.05 * error(frames[-1], views[-1], STEREO)
+
+
+def test_a_camera_that_stands_still_needs_no_warping():
+    stream, camera = Stream(STEREO, Intrinsics(*CAMERA), unit="mm"), Camera(STEREO)
+    view = 1000 * room_view(np.eye(4), CAMERA, SHAPE)
+    for _ in range(4):
+        stream.push(camera(view), pose=np.eye(4))
+    assert stream.state == "static"
+
+
+@pytest.mark.parametrize(
+    ("intrinsics", "unit", "pose", "words"),
+    [
+        (None, "mm", np.eye(4), "intrinsics"),
+        (Intrinsics(*CAMERA), "", np.eye(4), "unit="),
+        (Intrinsics(*CAMERA), "mm", np.eye(3), "4, 4"),
+        (Intrinsics(*CAMERA), "mm", np.full((4, 4), np.nan), "finite"),
+        (Intrinsics(*CAMERA), "mm", 2 * np.eye(4), "orthonormal"),
+    ],
+)
+def test_wrong_poses_are_refused(intrinsics, unit, pose, words):
+    with pytest.raises(InputError, match=words):
+        Stream(None, intrinsics, unit=unit).push(wall(), pose=pose)
+
+
+def test_poses_come_with_every_frame_or_with_none():
+    stream = Stream(STEREO, Intrinsics(*CAMERA), unit="mm")
+    stream.push(wall(), pose=np.eye(4))
+    with pytest.raises(InputError, match="one each"):
+        stream.push(wall() + 1)
+
+
+def test_memory_does_not_grow_with_the_stream():
+    stream, camera = Stream(STEREO, Intrinsics(60.0, 60.0, 31.5, 23.5), unit="mm"), Camera(STEREO)
+    sizes = []
+    tracemalloc.start()
+    for number in range(200):
+        pose = turned(0.02 * np.sin(number / 7))
+        stream.push(camera(1000 * room_view(pose, (60.0, 60.0, 31.5, 23.5), (48, 64))), pose=pose)
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert max(sizes[100:]) - max(sizes[20:100]) < 200_000  # a leak of one map a frame has 1.2 MB
