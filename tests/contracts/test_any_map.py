@@ -27,6 +27,7 @@ from sparsedepth import (
     Restoration,
     Restorer,
     StereoPair,
+    Stream,
     believe,
     denoise,
     energy,
@@ -92,6 +93,8 @@ RESTORING: dict[str, Call] = {
     "denoise, paper": lambda d, _: denoise(d, dictionary=atoms(), method="paper", quality="fast", threads=1),
     "Restorer": lambda d, _: Restorer(atoms(), "fast")(d, threads=1),
     "inpaint": lambda d, _: inpaint(d, dictionary=atoms(), quality="fast", threads=1),
+    "denoise, sensor": lambda d, _: denoise(d, dictionary=atoms(), threads=1, sensor="kinect_v1", unit="mm"),
+    "Stream": lambda d, _: Stream().push(d),
     "believe": lambda d, _: believe(d, dictionary=atoms(), stride=3, threads=1),
 }
 CODING: dict[str, Call] = {
@@ -161,7 +164,8 @@ CALLS = RESTORING | CODING | COMPARING | RIVALS | FILES | STEREO | DICTIONARIES 
 
 ELSEWHERE = {
     "Exponential", "Jeffreys", "Known", "Stationary",  # numbers; with a map they are called by infer
-    "Belief", "InputError", "LearningStep", "Match", "Origin", "Restoration", "Sensor", "SparseCode",  # records
+    "Belief", "InputError", "Intrinsics", "LearningStep", "Match", "Origin", "Restoration", "Sensor",  # records
+    "SparseCode",
     "InputWarning",  # the laws of warnings
     "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading
     "Competitor", "wavelet_frame",  # no map goes in
