@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from cameras import STEREO, Camera, error, honesty, wall
+from threadpoolctl import threadpool_limits
 
 from sparsedepth import InputError, Intrinsics, Stream
 from sparsedepth.data.posed_rooms import room_view, turned
@@ -89,6 +90,17 @@ def test_poses_come_with_every_frame_or_with_none():
     stream.push(wall(), pose=np.eye(4))
     with pytest.raises(InputError, match="one each"):
         stream.push(wall() + 1)
+
+
+@pytest.mark.parametrize("posed", [True, False])
+def test_bits_do_not_depend_on_threads(posed):
+    views, results = list(turning(4)), []
+    for threads in (1, 2):
+        stream = Stream(None, Intrinsics(*CAMERA), unit="mm")
+        with threadpool_limits(threads):
+            results.append([stream.push(frame, pose=pose if posed else None) for pose, _, frame in views][-1])
+    np.testing.assert_array_equal(results[0].depth, results[1].depth)
+    np.testing.assert_array_equal(results[0].variance, results[1].variance)
 
 
 def test_memory_does_not_grow_with_the_stream():

@@ -91,7 +91,7 @@ def _residuals(
 ) -> tuple[Floats, Floats, Floats, np.ndarray]:
     """Compare points with the belief where they fall: scaled residuals, Jacobians, standard deviations, who counts."""
     (height, width), camera = view.shape, view.intrinsics
-    x, y, z = back[:3, :3] @ points.points + back[:3, 3:]
+    x, y, z = np.einsum("ij,jk->ik", back[:3, :3], points.points) + back[:3, 3:]
     with np.errstate(invalid="ignore", divide="ignore"):
         column, row = x / z * camera.fx + camera.cx, y / z * camera.fy + camera.cy
         inside = (z > 0) & (column >= 1) & (column <= width - 3) & (row >= 1) & (row <= height - 3)

@@ -167,7 +167,7 @@ class Updater:
         ahead = np.maximum(np.copysign(FLOAT(1), np.where(np.abs(around) > drift, around, run)) * innovation, 0)
         np.maximum(drift, np.abs(around), out=drift)
         prior = belief.variance + drift * np.square(ahead)
-        np.maximum(prior, drift * level, out=prior)
+        np.maximum(prior, FLOAT(settings.drift_prior) * drift * level, out=prior)
         gain = np.maximum(prior / (prior + level), FLOAT(settings.least_gain))
         weight = np.minimum(FLOAT(settings.huber_sigmas) / np.maximum(np.abs(score), FLOAT(1e-6)), 1)
         moving = drift > 0

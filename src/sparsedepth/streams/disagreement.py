@@ -53,9 +53,9 @@ def _huber(terms: Floats, gap: Floats, std: Floats, settings: StreamSettings) ->
     for _ in range(settings.fit_iterations):
         weighted = terms * weight[:, None]
         normal = np.einsum("ki,kj->ij", weighted, terms)
-        normal[np.diag_indices_from(normal)] *= 1 + 1e-6
-        found = np.linalg.solve(normal + 1e-12 * np.trace(normal) * np.eye(len(normal)), weighted.T @ gap)
-        size = np.abs(gap - terms @ found) / std
+        normal += np.diag(1e-6 * np.diag(normal) + 1e-12 * np.trace(normal))
+        found = np.linalg.solve(normal, np.einsum("ki,k->i", weighted, gap))
+        size = np.abs(gap - np.einsum("ki,i->k", terms, found)) / std
         weight = precision * np.minimum(1.0, 1.5 / np.maximum(size, 1e-9)) * (size < settings.gate_sigmas)
     return found
 

@@ -37,11 +37,13 @@ class StreamSettings:
     """Largest innovation that counts in the mean innovation."""
     run_relief: float = 0.25
     """Fraction of the explained part that is taken off the mean innovation."""
+    drift_prior: float = 2.0
+    """Least variance of the mean where change is certain, in variances of one measurement."""
     drift_block_px: int = 8
     """Side of the blocks whose mean innovations are taken."""
     drift_blocks: int = 3
     """Side of the regions that show slow change, in blocks."""
-    drift_sigmas: float = 2.5
+    drift_sigmas: float = 2.0
     """A mean innovation of a region beyond this is slow change."""
     candidate_sigmas: float = 3.0
     """Two successive measurements beyond the gate that agree within this are a new surface."""
