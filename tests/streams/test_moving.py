@@ -113,3 +113,12 @@ def test_memory_does_not_grow_with_the_stream():
         sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert max(sizes[100:]) - max(sizes[20:100]) < 200_000  # a leak of one map a frame has 1.2 MB
+
+
+def test_a_camera_that_turns_too_fast_to_be_aligned_is_no_worse_than_single_frames():
+    stream, camera = Stream(STEREO, Intrinsics(*CAMERA), unit="mm"), Camera(STEREO)
+    for number in range(8):
+        view = 1000 * room_view(turned(0.2 * number), CAMERA, SHAPE)
+        frame = camera(view)
+        result, single = stream.push(frame), Stream(STEREO, unit="mm").push(frame)
+        assert error(result.depth, view, STEREO) < 1.05 * error(single.depth, view, STEREO)

@@ -119,8 +119,12 @@ class StreamSettings:
     """Steps of the point-to-plane alignment."""
     align_sigmas: float = 4.0
     """Tuning constant of Tukey's biweight in the alignment."""
-    align_gain: float = 0.02
+    align_gain: float = 0.05
     """Least gain of an alignment, as a fraction of the squared innovations, for a camera that moves."""
+    align_agreement: float = 0.96
+    """An alignment that leaves fewer of the compared pixels in agreement is wrong."""
+    align_cost: float = 1.4
+    """Largest mean square of the innovations, each limited, that a right alignment leaves; noise alone leaves 1."""
     least_agreement: float = 0.6
     """A view that agrees with the belief at fewer of the pixels is lost."""
     agreement_sigmas: float = 3.0

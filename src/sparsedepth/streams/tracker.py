@@ -49,7 +49,7 @@ class Tracker:
         self.shape, self.pose = shape, pose
         self.belief, self._spare = Belief.empty(shape[0] * shape[1]), Belief.empty(shape[0] * shape[1])
         self._camera, self._unit, self._settings = camera, unit, settings
-        self._motion = np.eye(4)
+        self._motion, self._is_aligned = np.eye(4), True
         self._stillness = Stillness(shape, settings)
         self._previous: Floats | None = None
 
@@ -76,7 +76,7 @@ class Tracker:
         self.pose = frame.pose
         if motion is not None:
             self._move(motion, value, noise, axis)
-        if self._agreement(value, noise) < self._settings.least_agreement:
+        if not self._is_aligned or self._agreement(value, noise) < self._settings.least_agreement:
             self.belief.forget(slice(None))
             return "lost"
         return "tracking" if motion is not None else self._forget_moving(value, before, noise)
@@ -114,6 +114,8 @@ class Tracker:
         found = align(self.belief, value, noise, view, axis, self._settings, starts)
         moves = found.cost < (1 - self._settings.align_gain) * found.start_cost
         self._motion = found.motion if moves else np.eye(4)
+        fits = found.agreement >= self._settings.align_agreement and found.cost <= self._settings.align_cost
+        self._is_aligned = fits or found.cost == np.inf  # too few pixels to compare
         return self._motion
 
     def _view(self) -> View:
