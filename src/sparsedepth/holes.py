@@ -16,7 +16,7 @@ from scipy.ndimage import distance_transform_edt
 
 from sparsedepth.holes_guide import side_by_colour
 from sparsedepth.holes_rays import DIRECTIONS, NEIGHBOURS, NOTHING, Mask, Planes, Rays
-from sparsedepth.holes_sides import DEFAULT, Filling, HoleSettings, Side, fill_by_rays, fill_towards, smooth_sides
+from sparsedepth.holes_sides import DEFAULT, FilledPixels, HoleSettings, Side, fill_by_rays, fill_towards, smooth_sides
 from sparsedepth.surfaces import interpolate
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Vector
 
@@ -113,11 +113,11 @@ def fill(
         return Fill(values, np.where(valid, spread, np.inf), ~valid)
     near = _Nearness.of(values, spread, inverse, -1.0 if larger_is_farther else 1.0)
     found = _fill_all(near, side, guide, reach_px, settings)
-    filled, promised = near.back(found.value, found.variance)
-    promised += found.wrong * np.square(near.back(found.other, found.variance)[0] - filled)
-    refused = (found.distance > settings.refuse_px) | (np.sqrt(promised) > settings.refuse_std * np.abs(filled))
+    filled, predicted = near.back(found.value, found.variance)
+    predicted += found.wrong * np.square(near.back(found.other, found.variance)[0] - filled)
+    refused = (found.distance > settings.refuse_px) | (np.sqrt(predicted) > settings.refuse_std * np.abs(filled))
     value, total = values.copy(), np.where(valid, spread, np.inf)
-    value[~valid], total[~valid] = filled, promised
+    value[~valid], total[~valid] = filled, predicted
     mask = np.zeros(valid.shape, bool)
     mask[~valid] = refused
     return Fill(value, total, mask)
@@ -149,7 +149,7 @@ def _margin(settings: HoleSettings) -> int:
     return settings.fit_px + settings.rag_px * settings.rag_passes + 2 + sum(settings.even_px)
 
 
-def _fill_all(near: _Nearness, side: Side, guide: Floats | None, reach_px: int, settings: HoleSettings) -> Filling:
+def _fill_all(near: _Nearness, side: Side, guide: Floats | None, reach_px: int, settings: HoleSettings) -> FilledPixels:
     """Fill all missing pixels in their order."""
     missing = np.isnan(near.value)
     closed, where, gaps = _close_gaps(near, side, settings)
@@ -165,14 +165,16 @@ def _fill_all(near: _Nearness, side: Side, guide: Floats | None, reach_px: int, 
     every = np.zeros(missing.size, np.intp)
     order = np.concatenate([where, rays.holes]).astype(np.intp)
     every[order] = np.arange(len(order))
-    both = Filling(*(np.concatenate(pair)[every[missing.ravel()]] for pair in zip(gaps, rest, strict=True)))
+    both = FilledPixels(*(np.concatenate(pair)[every[missing.ravel()]] for pair in zip(gaps, rest, strict=True)))
     both = _fill_deep(both, near.value, settings)
     return (
         _on_plate(both, closed.value, missing, settings) if side == "surface" else _evened(both, near.value, settings)
     )
 
 
-def _close_gaps(near: _Nearness, side: Side, settings: HoleSettings) -> tuple[_Nearness, NDArray[np.int32], Filling]:
+def _close_gaps(
+    near: _Nearness, side: Side, settings: HoleSettings
+) -> tuple[_Nearness, NDArray[np.int32], FilledPixels]:
     """Fill gaps of one pixel between two valid ones; a lattice of valid pixels becomes a dense map."""
     valid = ~np.isnan(near.value)
     padded = np.pad(valid, 1)
@@ -192,7 +194,7 @@ def _close_gaps(near: _Nearness, side: Side, settings: HoleSettings) -> tuple[_N
     return near._replace(value=value, variance=variance), rays.holes, found
 
 
-def _fill_deep(found: Filling, nearness: Floats, settings: HoleSettings) -> Filling:
+def _fill_deep(found: FilledPixels, nearness: Floats, settings: HoleSettings) -> FilledPixels:
     """Give pixels that no valid pixel is within reach of the value of the nearest one, and a large variance."""
     deep, missing = found.distance == NOTHING, np.isnan(nearness)
     if not deep.any():
@@ -203,7 +205,7 @@ def _fill_deep(found: Filling, nearness: Floats, settings: HoleSettings) -> Fill
     return found._replace(value=value, variance=variance, other=np.where(deep, value, found.other))
 
 
-def _evened(found: Filling, nearness: Floats, settings: HoleSettings) -> Filling:
+def _evened(found: FilledPixels, nearness: Floats, settings: HoleSettings) -> FilledPixels:
     """Remove the traces of single rays by medians of three pixels that are ever farther apart; steps stay."""
     missing = np.isnan(nearness)
     value, distance = nearness.copy(), np.zeros(nearness.shape, np.float32)
@@ -225,7 +227,7 @@ def _median_of_three(values: Floats, apart: int, axis: int) -> Floats:
     return np.maximum(np.minimum(behind, values), np.minimum(np.maximum(behind, values), ahead))
 
 
-def _on_plate(found: Filling, closed: Floats, missing: Mask, settings: HoleSettings) -> Filling:
+def _on_plate(found: FilledPixels, closed: Floats, missing: Mask, settings: HoleSettings) -> FilledPixels:
     """Replace values by those of a robust thin plate; their difference adds to the variance."""
     known = closed[~np.isnan(closed)].astype(np.float64)
     centre, scale = known.mean(), max(known.std(), np.finfo(np.float32).tiny)

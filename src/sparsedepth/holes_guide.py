@@ -21,7 +21,7 @@ from sparsedepth.vocabulary import Floats, Vector
 
 
 @dataclass(frozen=True)
-class GuideSettings:
+class PictureSettings:
     """Thresholds of the use of a picture. Set by hand; tried on synthetic scenes with shifted and random pictures."""
 
     inward_px: float = 2.0
@@ -68,7 +68,7 @@ def side_by_colour(
     planes: Planes,
     reach_px: int,
     tolerance: Tolerance,
-    settings: GuideSettings,
+    settings: PictureSettings,
 ) -> Vector:
     """Return the nearness of the surface that the colour of each missing pixel belongs to.
 
@@ -102,7 +102,7 @@ def side_by_colour(
     return found
 
 
-def _verdict(rays: Rays, scene: _Scene, settings: GuideSettings) -> _Verdict:
+def _verdict(rays: Rays, scene: _Scene, settings: PictureSettings) -> _Verdict:
     """Compare the colour of each pixel with those of the nearest surface and of the nearest other one."""
     parts = [_Verdict(*np.zeros((3, 0), np.float32))]
     for _, part in rays.chunks():
@@ -124,7 +124,7 @@ def _verdict(rays: Rays, scene: _Scene, settings: GuideSettings) -> _Verdict:
 
 
 def _colour(
-    rays: Rays, candidates: Candidates, direction: NDArray[np.intp], scene: _Scene, settings: GuideSettings
+    rays: Rays, candidates: Candidates, direction: NDArray[np.intp], scene: _Scene, settings: PictureSettings
 ) -> Floats:
     """Return the colour of the surface that one ray of each pixel meets, a little behind its edge if that is on it."""
     height, width = rays.shape
@@ -142,7 +142,7 @@ def _colour(
     return np.where(on_it[:, None], scene.soft[inward], scene.sharp[hit])
 
 
-def _trusted(scene: _Scene, reach_px: int, settings: GuideSettings) -> Mask:
+def _trusted(scene: _Scene, reach_px: int, settings: PictureSettings) -> Mask:
     """Mark the pixels around which colours assign held-out valid pixels of both sides of steps correctly."""
     valid = ~np.isnan(scene.nearness)
     ring = valid & _along_steps(scene, settings.ring_px)

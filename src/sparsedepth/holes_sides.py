@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.holes_guide import GuideSettings
+from sparsedepth.holes_guide import PictureSettings
 from sparsedepth.holes_rays import NOTHING, Candidates, Planes, Rays, Tolerance
 from sparsedepth.neighbourhood import gather, square_offsets
 from sparsedepth.surfaces import SurfaceSettings
@@ -22,7 +22,7 @@ Side = Literal["background", "nearest", "surface"]
 
 PLATES = SurfaceSettings(plate_iterations=150, reweightings=1, robust_iterations=30)
 """Thin plates with fewer iterations than the default, for speed. Set by hand."""
-GUIDE = GuideSettings()
+GUIDE = PictureSettings()
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class HoleSettings:
     """Fall of the logarithm of that probability: a factor, and a power of the ratio of the evidence less one."""
     surface: SurfaceSettings = PLATES
     """Thin plates of the side "surface"."""
-    guide: GuideSettings = GUIDE
+    guide: PictureSettings = GUIDE
     """Use of a picture."""
 
     @property
@@ -93,7 +93,7 @@ class HoleSettings:
 DEFAULT = HoleSettings()
 
 
-class Filling(NamedTuple):
+class FilledPixels(NamedTuple):
     """Filled pixels (n,) in nearness, and the other side that they may belong to."""
 
     value: Vector
@@ -117,13 +117,13 @@ class _Evidence(NamedTuple):
     """Width that counts for a direction if it belongs to another surface."""
 
 
-def fill_by_rays(rays: Rays, planes: Planes, side: Side, settings: HoleSettings) -> Filling:
+def fill_by_rays(rays: Rays, planes: Planes, side: Side, settings: HoleSettings) -> FilledPixels:
     """Choose a side for each missing pixel by what its rays meet, and continue it."""
-    parts = [Filling(*np.zeros((len(Filling._fields), 0), np.float32))]
+    parts = [FilledPixels(*np.zeros((len(FilledPixels._fields), 0), np.float32))]
     for _, part in rays.chunks():
         candidates = Candidates.of(part, planes, settings.tolerance)
         parts.append(_continued(candidates, _lead(candidates, side, settings), settings))
-    return Filling(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return FilledPixels(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def _lead(candidates: Candidates, side: Side, settings: HoleSettings) -> _Evidence:
@@ -155,7 +155,7 @@ def _farther(candidates: Candidates, settings: HoleSettings) -> _Evidence:
     return _Evidence(2 * pair + candidates.pick(second, pair), own, against)
 
 
-def _continued(candidates: Candidates, evidence: _Evidence, settings: HoleSettings) -> Filling:
+def _continued(candidates: Candidates, evidence: _Evidence, settings: HoleSettings) -> FilledPixels:
     """Average all surfaces that agree with the leading one, by their squared distance; find the other side."""
     same = candidates.agree_with(evidence.lead)
     distance = candidates.distance
@@ -177,10 +177,10 @@ def _continued(candidates: Candidates, evidence: _Evidence, settings: HoleSettin
     ratio = np.clip(odds / np.where(same, evidence.own, NOTHING).min(axis=0), 1, 100)
     wrong = settings.wrong_side * np.exp(-settings.wrong_side_decay * (ratio - 1) ** settings.wrong_side_power)
     other = np.where(there, candidates.pick(candidates.value, rival), mean)
-    return Filling(mean, surface, nearest, other, np.where(there, wrong, 0))
+    return FilledPixels(mean, surface, nearest, other, np.where(there, wrong, 0))
 
 
-def smooth_sides(found: Filling, rays: Rays, planes: Planes, side: Side, settings: HoleSettings) -> Filling:
+def smooth_sides(found: FilledPixels, rays: Rays, planes: Planes, side: Side, settings: HoleSettings) -> FilledPixels:
     """Choose the side again where that of adjacent missing pixels differs: the one at their median."""
     offsets = square_offsets(settings.rag_px)
     for _ in range(settings.rag_passes):
@@ -199,8 +199,8 @@ def smooth_sides(found: Filling, rays: Rays, planes: Planes, side: Side, setting
 
 
 def fill_towards(
-    found: Filling, target: Vector, rays: Rays, planes: Planes, side: Side, settings: HoleSettings
-) -> Filling:
+    found: FilledPixels, target: Vector, rays: Rays, planes: Planes, side: Side, settings: HoleSettings
+) -> FilledPixels:
     """Fill pixels again from the surface closest to a target; NaN = leave as it is."""
     which = np.flatnonzero(np.isfinite(target))
     if not len(which):
@@ -211,4 +211,4 @@ def fill_towards(
     parts = [np.array(part) for part in found]
     for part, better in zip(parts, new, strict=True):
         part[which] = better
-    return Filling(*parts)
+    return FilledPixels(*parts)

@@ -32,9 +32,10 @@ class Diagnosis:
         Fraction of the dense windows that a surface explains.
     over_step
         Residuals of the quietest windows, in standard deviations of rounding.
+    sharpness
+        Sharpness of the floor of residuals: the ratio of their 10 % to their 40 % quantile.
     evidence
-        Sharpness of the floor of residuals, the ratio of their 10 % to their 40 % quantile, times the largest fraction
-        of windows with about the same residuals; 1 = the same everywhere.
+        Sharpness times the largest fraction of windows with about the same residuals; 1 = the same everywhere.
     white
         White noise, by differences of adjacent pixels, over all noise at the median depth.
     noisy
@@ -47,6 +48,7 @@ class Diagnosis:
     windows: int
     explained: float
     over_step: float
+    sharpness: float
     evidence: float
     white: float
     noisy: bool
@@ -158,7 +160,7 @@ def _diagnosed(
         domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
-    return Diagnosis(sensor, len(std), len(std) / fits.tried, over_step, evidence, 0.0, noisy, visible)
+    return Diagnosis(sensor, len(std), len(std) / fits.tried, over_step, sharpness, evidence, 0.0, noisy, visible)
 
 
 def _is_sharp(found: Diagnosis, white: float, settings: SensorSettings) -> bool:

@@ -169,8 +169,9 @@ class NoiseChoice:
         sample = source.in_unit_of_map(source.sample)
         found = diagnose(sample, settings) if self.kind == "depth" else None
         if found is None or not found.noisy:
-            windows = found.sensor if found is not None and found.visible else None
-            return FoundNoise(floor=NoiseFloor.fit(sample, settings, windows))
+            if found is None or not found.visible:
+                return FoundNoise(floor=NoiseFloor.fit(sample, settings))
+            return FoundNoise(floor=NoiseFloor.fit(sample, settings, found.sensor, found.sharpness))
         white = found.sensor.correlation.adjacent < settings.white_correlation
         strong = found.white * float(found.sensor.std(source.centre)) >= white_limit * source.scale
         return FoundNoise(floor=NoiseFloor.fit(sample, settings)) if white and strong else FoundNoise(found.sensor)

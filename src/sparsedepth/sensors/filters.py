@@ -175,6 +175,12 @@ def half_offsets(reach: int, stride: int) -> list[tuple[int, int]]:
     return [(rows, columns) for rows in steps for columns in steps if (rows, columns) > (0, 0)]
 
 
+def shifted(padded: Floats, rows: int, columns: int, margin: int) -> Floats:
+    """Return the view of a map, padded by a margin, whose pixels lie so many rows and columns ahead."""
+    height, width = padded.shape
+    return padded[margin + rows : height - margin + rows, margin + columns : width - margin + columns]
+
+
 def _pair(shape: tuple[int, ...], rows: int, columns: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
     """Return the slices of the pixels that have a partner at an offset, and of the partners."""
     height, width = shape

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsedepth.sensors.blind import ROUNDING, step_points
+from sparsedepth.sensors.filters import shifted
 from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
@@ -26,11 +27,20 @@ class NoiseFloor:
     windows_ratio: float = DEFAULT.windows_ratio
 
     @classmethod
-    def fit(cls, sample: DepthMap, settings: SensorSettings = DEFAULT, windows: Sensor | None = None) -> NoiseFloor:
-        """Measure the quantisation steps of a sample (height, width); NaN = missing."""
+    def fit(
+        cls,
+        sample: DepthMap,
+        settings: SensorSettings = DEFAULT,
+        windows: Sensor | None = None,
+        sharpness: float = 1.0,
+    ) -> NoiseFloor:
+        """Measure the quantisation steps of a sample (height, width); NaN = missing.
+
+        Windows count as far as their quietest tenth does: ``sharpness`` of their noise.
+        """
         found = step_points(sample, settings) if _is_quantised(sample) else None
         depths, steps = found or (np.zeros(1), np.zeros(1))
-        return cls(depths, steps, windows, settings.windows_ratio)
+        return cls(depths, steps, windows, min(settings.windows_ratio, sharpness))
 
     def rounding(self, depth: Floats) -> Floats:
         """Compute the standard deviation of rounding at depths of any shape; NaN at NaN."""
@@ -91,7 +101,7 @@ def _shown(depth: Floats) -> Floats:
     centre = padded[1:-1, 1:-1]
     shown, seen = np.full(depth.shape, np.nan), np.zeros(depth.shape, np.uint8)
     for rows, columns in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        ahead, behind = (_shifted(padded, sign * rows, sign * columns) for sign in (1, -1))
+        ahead, behind = (shifted(padded, sign * rows, sign * columns, 1) for sign in (1, -1))
         difference = np.abs(ahead + behind - 2 * centre)
         shown = np.fmin(shown, difference)
         seen += np.isfinite(difference)
@@ -99,12 +109,6 @@ def _shown(depth: Floats) -> Floats:
     for _ in range(2):
         shown = _median_of_three(_median_of_three(shown).T).T
     return np.where(np.isfinite(depth), np.where(np.isfinite(shown), shown, 0.0) / SHOWN, np.nan)
-
-
-def _shifted(padded: Floats, rows: int, columns: int) -> Floats:
-    """Return the view of a map, padded by one, whose pixels lie so many rows and columns ahead."""
-    height, width = padded.shape
-    return padded[1 + rows : height - 1 + rows, 1 + columns : width - 1 + columns]
 
 
 def _median_of_three(values: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.sensors.filters import half_offsets
+from sparsedepth.sensors.filters import half_offsets, shifted
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.vocabulary import Floats
 
@@ -30,7 +30,7 @@ def find_outliers(counted: Floats, settings: SensorSettings = DEFAULT) -> Mask:
     padded = np.pad(counted, 2, constant_values=np.nan)
     support, neighbours = (np.zeros(counted.shape, np.uint8) for _ in range(2))
     for rows, columns in half_offsets(2, 1):
-        for side in (_shifted(padded, rows, columns), _shifted(padded, -rows, -columns)):
+        for side in (shifted(padded, rows, columns, 2), shifted(padded, -rows, -columns, 2)):
             away = side - counted
             support += np.abs(away, out=away) < limit
             neighbours += np.isfinite(side)
@@ -43,18 +43,12 @@ def _on_line(padded: Floats, limit: np.float32) -> Mask:
 
     A steep surface, or one of few pixels, has few neighbours of equal depth, but continues along some line.
     """
-    centre = _shifted(padded, 0, 0)
+    centre = shifted(padded, 0, 0, 2)
     found = np.zeros(centre.shape, bool)
     for rows, columns in half_offsets(1, 1):
         along = np.ones(centre.shape, bool)
         for distance in (1, 2):
-            ahead, behind = (_shifted(padded, sign * distance * rows, sign * distance * columns) for sign in (1, -1))
+            ahead, behind = (shifted(padded, sign * distance * rows, sign * distance * columns, 2) for sign in (1, -1))
             along &= np.abs((ahead + behind) * np.float32(0.5) - centre) < limit
         found |= along
     return found
-
-
-def _shifted(padded: Floats, rows: int, columns: int) -> Floats:
-    """Return the view of a map, padded by two, whose pixels lie so many rows and columns ahead."""
-    height, width = padded.shape
-    return padded[2 + rows : height - 2 + rows, 2 + columns : width - 2 + columns]
