@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+KERNELS := hatch_build.py $(wildcard src/sparsedepth/kernels/*.c src/sparsedepth/kernels/*.h)
 
 .PHONY: install demo test lint types check bench fuzz reproduce models dictionaries docs readme clean
 
@@ -12,7 +13,7 @@ $(VENV)/bin/python:
 		{ echo "sparsedepth needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml $(KERNELS) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
@@ -95,4 +96,4 @@ docs/restored.png: examples/plot_restore.py | $(VENV)/.installed
 	mv docs/example-output/restored.png $@ && rm -r docs/example-output
 
 clean:
-	rm -rf $(VENV) demo docs/_build docs/auto_examples docs/commands.md dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo docs/_build docs/auto_examples docs/commands.md dist src/sparsedepth/kernels/compiled .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,86 @@
+"""Compile the kernels when the package is built or installed: C sources to shared libraries that ctypes loads.
+
+The libraries depend on no Python version: a wheel fits every Python of its platform. ``python hatch_build.py`` compiles
+them in place. Where no C compiler is installed, the build asks the package index for one (``ziglang``).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # run as a script, without the build system
+    BuildHookInterface = object
+
+ROOT = Path(__file__).parent
+KERNELS = ROOT / "src" / "sparsedepth" / "kernels"
+COMPILED = KERNELS / "compiled"
+FLAGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
+EXACT = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+"""No fused or reordered operations: every compiler and processor computes the same bits."""
+LEVELS = {"baseline": (), "avx2": ("-mavx2",)}
+"""Instruction sets: the loader takes the best that the processor has."""
+
+
+def compiler() -> list[str] | None:
+    """Find a C compiler: $CC, one on the path, or that of the package index; None if there is none."""
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if name and shutil.which(name.split()[0]):
+            return name.split()
+    try:
+        import ziglang  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def levels() -> dict[str, tuple[str, ...]]:
+    """Return the instruction sets of this platform and their flags."""
+    intel = platform.machine().lower() in ("x86_64", "amd64")
+    return LEVELS if intel else {"baseline": ()}
+
+
+def compile_kernels() -> list[Path]:
+    """Compile all sources, once for each instruction set; each library appears whole or not at all."""
+    command = compiler()
+    if command is None:
+        raise SystemExit("no C compiler was found; install one, or: pip install ziglang")
+    suffix = ".dll" if sys.platform == "win32" else ".so"
+    COMPILED.mkdir(exist_ok=True)
+    sources, made = sorted(map(str, KERNELS.glob("*.c"))), []
+    for level, flags in levels().items():
+        made.append(COMPILED / f"{level}{suffix}")
+        part = made[-1].with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, *FLAGS, *EXACT, *flags, "-o", str(part), *sources], check=True)
+        os.replace(part, made[-1])
+    return made
+
+
+class CustomBuildHook(BuildHookInterface):
+    """Adds the compiled libraries to wheels and to editable installs."""
+
+    def dependencies(self) -> list[str]:
+        """Return what the build needs besides hatchling."""
+        return [] if compiler() else ["ziglang>=0.13"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and name the platform in the tag of the wheel."""
+        del version
+        if self.target_name == "sdist":
+            return
+        made = compile_kernels()
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        build_data["force_include"].update({str(path): f"sparsedepth/kernels/compiled/{path.name}" for path in made})
+
+
+if __name__ == "__main__":
+    print(*compile_kernels(), sep="\n")
