@@ -25,9 +25,7 @@ class Reporter:
         self._best, self._settings = quality == "best", settings
         self._smoother = PairSmoother.of(sensor.correlation, settings)
 
-    def report(
-        self, frame: Frame, belief: Belief, value: Floats, change: Change, alone: np.ndarray, drift: Floats
-    ) -> Restoration:
+    def report(self, frame: Frame, belief: Belief, value: Floats, change: Change, alone: np.ndarray) -> Restoration:
         """Return depth, variance and origin of all pixels.
 
         Parameters
@@ -42,10 +40,8 @@ class Reporter:
             Result of the update.
         alone
             Numbers of the pixels that jumped alone.
-        drift
-            Evidence of slow change around each pixel.
         """
-        mean, (variance, more) = belief.mean.copy(), self._updater.reported(belief, change.noise, drift)
+        mean, (variance, more) = belief.mean.copy(), self._updater.reported(belief, change)
         more[alone] += FLOAT(self._settings.outlier_risk) * np.square(belief.candidate[alone])
         self._smooth_young(frame, mean, variance, belief, change)
         places = self._axis.places(mean)

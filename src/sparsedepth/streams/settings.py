@@ -41,10 +41,16 @@ class StreamSettings:
     """Least variance of the mean where change is certain, in variances of one measurement."""
     drift_block_px: int = 8
     """Side of the blocks whose mean innovations are taken."""
-    drift_blocks: int = 3
-    """Side of the regions that show slow change, in blocks."""
+    drift_regions: tuple[tuple[int, float], ...] = ((3, 0.0), (7, 1.0))
+    """Regions that show slow change: their side in blocks, and what their mean innovations need beyond the limits."""
+    drift_share: float = 0.05
+    """Least fraction of a region that is measured, where its mean innovation is divided by that fraction."""
     drift_sigmas: float = 2.0
-    """A mean innovation of a region beyond this is slow change."""
+    """A mean innovation of a region over the last frames beyond this is slow change."""
+    onset_sigmas: float = 3.0
+    """A mean innovation of a region in one frame beyond this is slow change."""
+    lag_sigmas: float = 1.5
+    """A mean innovation of a region beyond this makes its pixels less certain, by its square less that of this."""
     candidate_sigmas: float = 3.0
     """Two successive measurements beyond the gate that agree within this are a new surface."""
     support: int = 4
@@ -59,10 +65,6 @@ class StreamSettings:
     """Remembered pixels that are nearer to a new surface are forgotten: they lie in the shadow of what moved."""
     block_px: int = 4
     """Side of the blocks that measure the distance to new surfaces."""
-    chunk_px: int = 16384
-    """Pixels that are updated at a time: their numbers fit into the cache of a core."""
-    band_rows: int = 32
-    """Rows that are smoothed or warped at a time, for the same reason."""
     young_ratio: float = 0.3
     """Pixels are young, and smoothed in space, while their variance exceeds this fraction of one measurement's, times
     the fraction of the variance that smoothing leaves."""
@@ -107,6 +109,8 @@ class StreamSettings:
     """A camera without poses moves if more than this fraction of the picture does."""
     warp_variance: float = 0.02
     """Variance that warping adds, in squared differences of adjacent pixels."""
+    crack: float = 0.02
+    """Relative difference of inverse depths below which two pixels belong to one surface (set by hand)."""
     edge_sigmas: float = 6.0
     """Pixels that differ by more are not interpolated when a view is warped."""
     fit_stride_px: int = 4

@@ -10,10 +10,9 @@ import numpy as np
 from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.choice import CLEAN, SensorChoice, in_unit_of_map, sensor_from
 from sparsedepth.streams.axis import Axis
-from sparsedepth.streams.belief import FLOAT, Belief, Change, Updater
+from sparsedepth.streams.belief import Belief, Change, Updater
 from sparsedepth.streams.camera import METRE, Intrinsics, intrinsics_from
 from sparsedepth.streams.changes import follow_surfaces
-from sparsedepth.streams.drifts import Drifts
 from sparsedepth.streams.frames import Frame, frame_from
 from sparsedepth.streams.learning import first_guess, learned
 from sparsedepth.streams.report import Reporter
@@ -191,9 +190,7 @@ class Stream:
     def _prepare(self) -> None:
         """Prepare what depends on the sensor."""
         assert self._sensor is not None
-        self._updater = Updater(self._settings, self._sensor.temporal)
-        self._drifts = Drifts(self._shape, self._sensor.correlation, self._updater.run_std, self._settings)
-        self._drift = np.zeros(len(self._belief.mean), FLOAT)
+        self._updater = Updater(self._shape, self._sensor.temporal, self._sensor.correlation, self._settings)
         self._reporter = Reporter(self._sensor, self._axis, self._updater, self._quality, self._settings)
 
     def _restored(self, frame: Frame) -> Restoration:
@@ -204,12 +201,11 @@ class Stream:
         self._state = self._tracker.place(value, noise, frame, self._axis)
         self._add_noise_of_memory(value, noise)
         sampled = self._sampled_before()
-        change = self._updater.update(self._belief, value, noise, self._drift)
-        self._drift = self._drifts.found(self._belief.run)
+        change = self._updater.update(self._belief, value, noise)
         alone = follow_surfaces(self._belief, value, change, self._shape, self._settings)
         if self._given is None and frame.variance is None and self._frames in self._settings.learn_frames:
             self._learn(value, change, noise, sampled)
-        return self._reporter.report(frame, self._belief, value, change, alone, self._drift)
+        return self._reporter.report(frame, self._belief, value, change, alone)
 
     def _noise(self, value: Floats, frame: Frame) -> Floats:
         """Return the variance of one measurement at every measured pixel."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsedepth.kernels import stream_smooth as kernels
 from sparsedepth.sensors import Correlation
 from sparsedepth.streams.settings import StreamSettings
 from sparsedepth.vocabulary import Floats
@@ -61,42 +62,14 @@ class PairSmoother:
         -------
         Values, and the ratio of variances after to before; any numbers where the value is missing.
         """
-        margin, rows = max(self.settings.smooth_px), self.settings.band_rows
-        padded = np.pad(np.where(value == value, value, FAR), margin, constant_values=FAR)
+        (height, width), margin = value.shape, max(self.settings.smooth_px)
+        padded = np.full((height + 2 * margin, width + 2 * margin), FAR)
+        np.copyto(padded[margin:-margin, margin:-margin], value, where=value == value)
         smoothed, ratio = np.empty_like(value), np.empty_like(value)
-        for top in range(0, len(value), rows):
-            band = slice(top, min(top + rows, len(value)))
-            around = padded[band.start : band.stop + 2 * margin]
-            smoothed[band], ratio[band] = self._smooth_band(around, margin, variance[band])
+        reach = np.interp(self.left, (0.0, 1.0), self.settings.smooth_sigmas) ** 2
+        kernels.smooth(
+            *(height, width, margin, padded, variance, np.array(self.offsets, np.int64), len(self.offsets)),
+            *(np.empty((3, width), np.float32), smoothed, ratio),
+            *(reach, self.of_centre, self.of_pairs, self.settings.smooth_inflation),
+        )
         return smoothed, ratio
-
-    def _smooth_band(self, around: Floats, margin: int, variance: Floats) -> tuple[Floats, Floats]:
-        height, width = variance.shape
-        centre = around[margin : margin + height, margin : margin + width]
-        wide = np.interp(self.left, (0.0, 1.0), self.settings.smooth_sigmas)
-        narrow = 1 / (np.float32(wide**2) * variance)
-        total, moved = np.zeros_like(variance), np.zeros_like(variance)
-        for down, across in self.offsets:
-            ahead, behind = (
-                around[margin + sign * down :, margin + sign * across :][:height, :width] for sign in (1, -1)
-            )
-            away = ahead + behind
-            away *= np.float32(0.5)
-            away -= centre
-            weight = np.square(away)
-            weight *= narrow
-            np.subtract(1, weight, out=weight)
-            np.maximum(weight, 0, out=weight)
-            np.square(weight, out=weight)
-            total += weight
-            away *= weight
-            moved += away
-        moved /= 1 + total
-        moved += centre
-        return moved, self._ratio(total)
-
-    def _ratio(self, total: Floats) -> Floats:
-        """Compute the variance of a mean of the centre and pairs of a total weight, over that of the centre."""
-        a, b, more = np.float32(2 * self.of_centre), np.float32(self.of_pairs), self.settings.smooth_inflation
-        ratio = (1 + a * total + b * np.square(total)) / np.square(1 + total)
-        return np.minimum(np.float32(more) * ratio, 1)
