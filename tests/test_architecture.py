@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "atomic_files": {"vocabulary"},
     "patches": {"vocabulary", "checks"},
     "kernels": {"vocabulary"},
+    "geometry": {"vocabulary", "atomic_files", "input_warnings"},
     "neighbourhood": {"vocabulary"},
     "components": {"neighbourhood"},
     "messages": set(),
@@ -67,7 +68,7 @@ MAY_IMPORT = {
     "matching": {"vocabulary", "stereo", "belief", "sensors"},
     "sensors": {"vocabulary", "tiling", "atomic_files"},
     "hole_filling": {"vocabulary", "holes"},
-    "streams": {"vocabulary", "checks", "sensors", "hole_filling", "kernels", "parallel"},
+    "streams": {"vocabulary", "checks", "geometry", "sensors", "hole_filling", "kernels", "parallel"},
     "stream_video": {"vocabulary", "atomic_files"},
     "sensor_pictures": {"vocabulary", "pictures", "sensors"},
     "data": {"vocabulary", "files", "sensors"},
@@ -94,6 +95,7 @@ MAY_IMPORT = {
         "parallel",
     },
     "cli": {
+        "geometry",
         "input_warnings",
         "vocabulary",
         "atomic_files",
@@ -120,6 +122,7 @@ MAY_IMPORT = {
         "stream_video",
     },
     "serve": {
+        "geometry",
         "input_warnings",
         "messages",
         "vocabulary",

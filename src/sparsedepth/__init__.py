@@ -5,11 +5,12 @@ from sparsedepth.coding.infer import SparseCode, energy, infer, weighted_lasso
 from sparsedepth.coding.learn import LearningStep, learn
 from sparsedepth.coding.noise import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.geometry import Intrinsics, PointCloud, point_cloud
 from sparsedepth.input_warnings import InputWarning
 from sparsedepth.matching import match
 from sparsedepth.restore import Restorer, denoise, inpaint
 from sparsedepth.sensors import Sensor
-from sparsedepth.streams import Intrinsics, Stream
+from sparsedepth.streams import Stream
 from sparsedepth.vocabulary import Belief, DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "LearningStep",
     "Match",
     "Origin",
+    "PointCloud",
     "Restoration",
     "Restorer",
     "Sensor",
@@ -39,6 +41,7 @@ __all__ = [
     "inpaint",
     "learn",
     "match",
+    "point_cloud",
     "weighted_lasso",
 ]
 __version__ = "0.1.0"

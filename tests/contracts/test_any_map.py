@@ -38,6 +38,7 @@ from sparsedepth import (
     match,
     metrics,
     pictures,
+    point_cloud,
     weighted_lasso,
 )
 from sparsedepth import baselines as rivals
@@ -156,16 +157,21 @@ PICTURES: dict[str, Call] = {
         ".png",
     ),
 }
+CLOUDS: dict[str, Call] = {
+    "point_cloud": lambda d, _: point_cloud(d, (5.0, 5.0, 1.0, 1.0), unit="m"),
+    "point_cloud, as variance": lambda d, _: point_cloud(other(d), (5.0, 5.0, 1.0, 1.0), variance=d),
+    "point_cloud, as colour": lambda d, _: point_cloud(other(d), (5.0, 5.0, 1.0, 1.0), d),
+}
 DICTIONARIES: dict[str, Call] = {
     "Dictionary": lambda d, _: Dictionary(d, (1, (*getattr(d, "shape", ()), 1, 1)[1])).mosaic()
 }
-CALLS = RESTORING | CODING | COMPARING | RIVALS | FILES | STEREO | DICTIONARIES | PICTURES
+CALLS = RESTORING | CODING | COMPARING | RIVALS | FILES | STEREO | DICTIONARIES | CLOUDS | PICTURES
 """Each public function by name; after a comma, another way to call it."""
 
 ELSEWHERE = {
     "Exponential", "Jeffreys", "Known", "Stationary",  # numbers; with a map they are called by infer
     "Belief", "InputError", "Intrinsics", "LearningStep", "Match", "Origin", "Restoration", "Sensor",  # records
-    "SparseCode",
+    "PointCloud", "SparseCode",
     "InputWarning",  # the laws of warnings
     "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading
     "Competitor", "wavelet_frame",  # no map goes in

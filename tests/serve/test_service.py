@@ -108,16 +108,30 @@ def test_every_product_holds_the_result(plain, done, tmp_path, name):
     if name == "result.ply":
         head, _, body = answer.content.partition(b"end_header\n")
         assert f"element vertex {np.isfinite(after).sum()}".encode() in head
-        assert len(body) == np.isfinite(after).sum() * (12 + 3 + 4 + 1)
+        assert len(body) == np.isfinite(after).sum() * (12 + 12 + 4 + 1 + 3)
         place = np.frombuffer(body[:12], "<f4")
         assert place[2] == after[0, 0]
         assert place[0] < 0, "the first pixel lies to the left"
+    elif name == "result.pcd":
+        head, _, body = answer.content.partition(b"DATA binary\n")
+        assert f"POINTS {np.isfinite(after).sum()}".encode() in head
+        assert len(body) == np.isfinite(after).sum() * (12 + 12 + 4 + 1 + 4)
     elif name == "variance.tiff":
         np.testing.assert_array_equal(read_array(path), variance)
     elif name == "origin.png":
         np.testing.assert_array_equal(read_array(path).ravel(), np.frombuffer(raw["origin.u8"], "u1"))
     else:
         np.testing.assert_allclose(read(path, "mm").values, after, atol=0.5 if name == "result.png" else 0)
+
+
+def test_points_have_the_camera_that_was_given(plain):
+    answer = plain.post("inpaint", depth_file(), profile="mm", intrinsics="50,40,29.5,19.5", quality="fast")
+    done = plain.finished(answer)
+    content = plain.client.get(done["links"]["result.ply"]).content
+    x, y, z = np.frombuffer(content.partition(b"end_header\n")[2][:12], "<f4")
+    assert (x / z, y / z) == (pytest.approx(-29.5 / 50), pytest.approx(-19.5 / 40))
+    for wrong in ("50,40,29.5", "0,40,29.5,19.5", "x"):
+        assert plain.post("inpaint", depth_file(), profile="mm", intrinsics=wrong).status_code == 422
 
 
 def test_the_old_name_of_a_field_still_works(plain):

@@ -17,6 +17,7 @@ import typer
 import sparsedepth
 from sparsedepth.cli import (
     calibrate,
+    cloud,
     denoise,
     dictionary,
     evaluate,
@@ -44,6 +45,7 @@ for name, command in {
     "match": match.match_command,
     "calibrate": calibrate.calibrate_command,
     "stream": stream.stream_command,
+    "cloud": cloud.cloud_command,
     "show": show.show_command,
     "evaluate": evaluate.evaluate_command,
     "report": report.report_command,

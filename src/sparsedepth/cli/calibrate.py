@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from sparsedepth.cli.batch.plan import Source, Sources, find_sources, require_apart, require_new, require_writable
 from sparsedepth.cli.batch.spec import Notes
 from sparsedepth.cli.options import (
+    INTRINSICS_HELP,
+    INTRINSICS_METAVAR,
     ForceOption,
     InvalidOption,
     JsonOption,
@@ -19,14 +21,13 @@ from sparsedepth.cli.options import (
     MapsArgument,
     ProfileOption,
     ScaleOption,
+    parse_intrinsics,
 )
 from sparsedepth.cli.poses import read_poses
 from sparsedepth.cli.terminal import print_json, print_line
 from sparsedepth.sensor_pictures import save_calibrated_sensor
 from sparsedepth.sensors import Calibration, calibrate
 from sparsedepth.vocabulary import UNIT_FACTORS, DepthImage, InputError, Unit
-
-Intrinsics = tuple[float, float, float, float]
 
 
 def calibrate_command(
@@ -41,7 +42,8 @@ def calibrate_command(
     ] = None,
     pose_unit: Annotated[str, typer.Option("--pose-unit", metavar="[m|mm]", help="Unit of the poses.")] = "m",
     intrinsics: Annotated[
-        str | None, typer.Option("--intrinsics", metavar="FX,FY,CX,CY", help="In pixels; wanted with --poses.")
+        str | None,
+        typer.Option("--intrinsics", metavar=INTRINSICS_METAVAR, help=f"{INTRINSICS_HELP}; wanted with --poses."),
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="A picture of what was measured (.png).")] = None,
     name: Annotated[str, typer.Option("--name", help="Name of the camera, for the record.")] = "",
@@ -56,14 +58,15 @@ def calibrate_command(
     Put the camera on a tripod; a moving camera needs --poses and --intrinsics. Frames that cannot show one static scene
     are refused. The summary says how sure the record is, and what the frames cannot show.
     """
-    camera = _parse_intrinsics(intrinsics, poses)
+    _require_camera(intrinsics, poses)
     if pose_unit not in ("m", "mm"):
         raise InputError(f"--pose-unit is {pose_unit!r}; choose m or mm")
     sources = find_sources(frames)
     _require_outputs(sources, output, plot, force)
     notes = Notes()
     images = _read_frames(sources.files, MapReader(profile, scale, invalid), notes)
-    unit = images[0].unit
+    unit, (height, width) = images[0].unit, images[0].values.shape
+    camera = None if intrinsics is None else astuple(parse_intrinsics(intrinsics, (height, width)))
     matrices = None if poses is None else read_poses(poses, sources.files, UNIT_FACTORS.get((pose_unit, unit), 1.0))
     found = calibrate([image.values for image in images], unit=unit, name=name, poses=matrices, intrinsics=camera)
     found.sensor.save(output)
@@ -72,23 +75,11 @@ def calibrate_command(
     _print(found, output, plot, notes, as_json)
 
 
-def _parse_intrinsics(text: str | None, poses: Path | None) -> Intrinsics | None:
-    """Parse FX,FY,CX,CY; they come with poses, and poses with them."""
-    if (text is None) != (poses is None):
-        lacking = "--intrinsics FX,FY,CX,CY" if text is None else "--poses"
+def _require_camera(intrinsics: str | None, poses: Path | None) -> None:
+    """Refuse intrinsics without poses, and poses without intrinsics."""
+    if (intrinsics is None) != (poses is None):
+        lacking = "--intrinsics FX,FY,CX,CY" if intrinsics is None else "--poses"
         raise InputError(f"a moving camera needs --poses and --intrinsics; {lacking} is missing")
-    return None if text is None else parse_intrinsics(text)
-
-
-def parse_intrinsics(text: str) -> Intrinsics:
-    """Parse FX,FY,CX,CY, in pixels."""
-    try:
-        fx, fy, cx, cy = (float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"--intrinsics is {text!r}; give four numbers of pixels: FX,FY,CX,CY") from None
-    if not (np.isfinite([fx, fy, cx, cy]).all() and min(fx, fy) > 0):
-        raise InputError(f"--intrinsics is {text!r}; the focal lengths FX and FY must be positive")
-    return fx, fy, cx, cy
 
 
 def _require_outputs(sources: Sources, output: Path, plot: Path | None, force: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,12 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from sparsedepth.cli.terminal import say_warning
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import PROFILES, read
 from sparsedepth.files.profiles import profile_named
+from sparsedepth.geometry.intrinsics import KNOWN_CAMERAS, Intrinsics, intrinsics_from
+from sparsedepth.input_warnings import InputWarning
 from sparsedepth.vocabulary import DepthImage, InputError
 
 MapsArgument = Annotated[
@@ -65,6 +69,24 @@ class MapReader:
     def __call__(self, path: str | Path) -> DepthImage:
         """Read a map."""
         return read(path, self.profile, scale=self.scale, invalid=self.invalid or None)
+
+
+INTRINSICS_METAVAR = "FX,FY,CX,CY|FILE"
+INTRINSICS_HELP = f"In pixels; or a calibration file (YAML, JSON, calib.txt); or one of {', '.join(KNOWN_CAMERAS)}"
+
+
+def parse_intrinsics(text: str, shape: tuple[int, int] | None = None) -> Intrinsics:
+    """Parse FX,FY,CX,CY, or read a calibration file; what is suspicious about it is said."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", InputWarning)
+        try:
+            found = intrinsics_from(text, shape)
+        except InputError as error:
+            raise InputError(f"--intrinsics: {error}") from None
+    for warning in said:
+        say_warning(str(warning.message))
+    assert found is not None  # a text came
+    return found
 
 
 def load_dictionary(name: str) -> Dictionary:

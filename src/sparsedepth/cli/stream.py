@@ -12,15 +12,24 @@ import numpy as np
 import typer
 
 from sparsedepth.cli.batch.plan import find_sources, require_folder, require_new
-from sparsedepth.cli.calibrate import parse_intrinsics
 from sparsedepth.cli.denoise import SensorOption
-from sparsedepth.cli.options import ForceOption, InvalidOption, JsonOption, MapReader, ProfileOption, ScaleOption
+from sparsedepth.cli.options import (
+    INTRINSICS_HELP,
+    INTRINSICS_METAVAR,
+    ForceOption,
+    InvalidOption,
+    JsonOption,
+    MapReader,
+    ProfileOption,
+    ScaleOption,
+    parse_intrinsics,
+)
 from sparsedepth.cli.poses import read_poses
 from sparsedepth.cli.terminal import print_json, print_line, progress_bar, warn
 from sparsedepth.files import write
 from sparsedepth.files.bags import is_bag, read_bag
 from sparsedepth.stream_video import VideoWriter
-from sparsedepth.streams import Intrinsics, Stream
+from sparsedepth.streams import Stream
 from sparsedepth.vocabulary import DepthImage, InputError, Origin, Restoration
 
 
@@ -44,7 +53,8 @@ def stream_command(
         Path | None, typer.Option("--poses", help="Camera-to-world poses of a moving camera: a folder or a file.")
     ] = None,
     intrinsics: Annotated[
-        str | None, typer.Option("--intrinsics", metavar="FX,FY,CX,CY", help="In pixels, of a camera that moves.")
+        str | None,
+        typer.Option("--intrinsics", metavar=INTRINSICS_METAVAR, help=f"{INTRINSICS_HELP}; of a camera that moves."),
     ] = None,
     quality: Annotated[str, typer.Option("--quality", metavar="[live|best]", help="Effort.")] = "live",
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of the depth images of a bag.")] = None,
@@ -65,7 +75,7 @@ def stream_command(
     The sensor is estimated from the first frames unless one is named. A camera that moves needs --intrinsics; with
     --poses its motion is known, without them it is estimated.
     """
-    camera = None if intrinsics is None else Intrinsics(*parse_intrinsics(intrinsics))
+    camera = None if intrinsics is None else parse_intrinsics(intrinsics)
     frames, total = _frames(inputs, topic, poses, MapReader(profile, scale, invalid))
     folder = require_folder(output) if not output.exists() else output
     require_new([] if video is None else [video], force)

@@ -55,6 +55,15 @@ def read_named(path: Path, budget: Budget, name: str) -> Pixels:
         return _extract(archive, members[name], budget)
 
 
+def array_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the arrays of an npz file; none where it is no such file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return tuple(_members(archive))
+    except (OSError, zipfile.BadZipFile):
+        return ()
+
+
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     found = [member for member in archive.infolist() if member.filename.endswith(".npy")]
     if len(found) > MAX_ARRAYS:

@@ -142,6 +142,8 @@ async def _accept(request: Request, jobs: JobQueue, job: Job, form: type[forms.F
             "pixels": pixels,
         }
     await jobs.decode(job, task, upload.shown)
+    if isinstance(form_options, forms.InpaintForm):
+        job.facts["intrinsics"] = form_options.camera()
     options = form_options.options()
     work = {"do": "match"} if job.what == "match" else {"do": "restore", "what": job.what}
     jobs.enqueue(job, work | {"options": options}, (job.what, *map(str, options.values())))

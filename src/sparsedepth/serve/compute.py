@@ -98,7 +98,7 @@ def make_product(folder: str, facts: Facts, name: str, report: Report) -> None:
     """Encode a result."""
     os.chdir(folder)
     temporary = Path(f"making-{name}")
-    PRODUCTS[name].write(temporary, load_result(facts))
+    PRODUCTS[name].make(temporary, load_result(facts), facts.get("intrinsics"))
     os.replace(temporary, name)
 
 

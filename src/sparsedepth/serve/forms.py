@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import FORMATS, PROFILES
 from sparsedepth.files.photos import PHOTO_SUFFIXES
+from sparsedepth.geometry import intrinsics_from
 from sparsedepth.hole_filling import HOLES, SIDES
 from sparsedepth.restore import QUALITIES
 from sparsedepth.sensors import Sensor, presets
@@ -46,6 +47,10 @@ def _choice(default: str | None, names: Any, says: str) -> Any:
     return Field(default, description=says, json_schema_extra={"enum": list(names)})
 
 
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
 class InpaintForm(Form):
     """Fill holes and leave what was measured as it is."""
 
@@ -57,6 +62,12 @@ class InpaintForm(Form):
     quality: str = _choice(DEFAULT_QUALITY, QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
     sensor: str | None = Field(
         None, max_length=20000, description=f"Noise of the camera: {', '.join(SENSOR_NAMES)}, or a record as JSON."
+    )
+    intrinsics: str | None = Field(
+        None,
+        max_length=200,
+        description="Of the camera, for points: fx,fy,cx,cy in pixels. A view of 60 degrees is assumed without them.",
+        pattern=NUMBERS,
     )
     fill: str = _choice("auto", SIDES, "How holes are filled: auto takes the background for stereo cameras.")
     holes: str = _choice("auto", HOLES, "Which holes are filled; all = large ones too, less certain inwards.")
@@ -77,6 +88,16 @@ class InpaintForm(Form):
             Sensor.from_json(sensor)
         return sensor
 
+    @field_validator("intrinsics")
+    @classmethod
+    def _camera(cls, intrinsics: str | None) -> str | None:
+        """Check that intrinsics are those of a camera; names of files mean nothing here."""
+        numbers = None if intrinsics is None else _numbers(intrinsics)
+        if numbers is not None and len(numbers) != 4:
+            raise ValueError(f"give four numbers, fx,fy,cx,cy; {len(numbers)} came")
+        intrinsics_from(numbers)
+        return intrinsics
+
     @model_validator(mode="after")
     def _scaled(self) -> Self:
         if self.profile != "auto" and PROFILES[self.profile].scale is None and self.scale is None:
@@ -85,7 +106,11 @@ class InpaintForm(Form):
 
     def codes(self) -> list[float] | None:
         """Return the stored numbers that mean unknown."""
-        return None if self.invalid is None else [float(code) for code in self.invalid.split(",")]
+        return None if self.invalid is None else _numbers(self.invalid)
+
+    def camera(self) -> list[float] | None:
+        """Return fx, fy, cx and cy, if they were given."""
+        return None if self.intrinsics is None else _numbers(self.intrinsics)
 
     def options(self) -> dict[str, Any]:
         """Return the options as the library calls them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.files import PROFILES, write, write_array
 from sparsedepth.files.profiles import from_text
-from sparsedepth.serve.ply import write_ply
+from sparsedepth.serve.ply import write_points
 from sparsedepth.vocabulary import DepthImage, InputError, Profile, Restoration
 
 RAW = {"before.f32": "<f4", "after.f32": "<f4", "variance.f32": "<f4", "origin.u8": "u1"}
@@ -52,18 +52,21 @@ def _widest(image: DepthImage) -> Profile:
     return replace(Profile("", image.unit, image.kind), scale=float(scale), invalid=(0.0,), dtype="uint16")
 
 
-def _ply(path: Path, result: Restoration) -> None:
-    image = result.image
-    path.write_bytes(write_ply(image.values, result.variance, result.origin, image.kind, image.unit))
-
-
 @dataclass(frozen=True)
 class Product:
     """How a file is made, its media type, and its label on the page."""
 
-    write: Callable[[Path, Restoration], None]
+    write: Callable[[Path, Restoration], None] | None
+    """None = the points, which need the intrinsics of the camera."""
     media: str
     label: str
+
+    def make(self, path: Path, result: Restoration, intrinsics: Sequence[float] | None) -> None:
+        """Write the file."""
+        if self.write is None:
+            write_points(path, result, intrinsics)
+        else:
+            self.write(path, result)
 
 
 OCTETS = "application/octet-stream"
@@ -72,7 +75,8 @@ PRODUCTS = {
     "result.tiff": Product(write, "image/tiff", "TIFF, 32-bit float"),
     "result.pfm": Product(write, OCTETS, "PFM"),
     "result.png": Product(_png, "image/png", "PNG, 16-bit"),
-    "result.ply": Product(_ply, OCTETS, "PLY, points"),
+    "result.ply": Product(None, OCTETS, "PLY, points"),
+    "result.pcd": Product(None, OCTETS, "PCD, points"),
     "variance.tiff": Product(lambda path, result: write_array(path, result.variance), "image/tiff", "variance, TIFF"),
     "origin.png": Product(lambda path, result: write_array(path, result.origin), "image/png", "origin, PNG"),
 }

@@ -5,7 +5,7 @@
 * ``StreamSettings``: all thresholds and rates.
 """
 
-from sparsedepth.streams.camera import Intrinsics
+from sparsedepth.geometry import Intrinsics
 from sparsedepth.streams.settings import StreamSettings
 from sparsedepth.streams.stream import Stream
 

@@ -1,60 +1,16 @@
-"""Cameras of a stream: intrinsics, poses, and the motion between two frames."""
+"""Cameras of a stream: poses, and the motion between two frames."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
+from sparsedepth.geometry import Intrinsics
 from sparsedepth.vocabulary import Floats, InputError
 
 METRE = {"m": 1.0, "mm": 1000.0}
 """Length of a metre in the units of maps."""
-
-
-@dataclass(frozen=True)
-class Intrinsics:
-    """Focal lengths and principal point of a pinhole camera, in pixels.
-
-    Parameters
-    ----------
-    fx, fy
-        Focal lengths along rows and columns, positive.
-    cx, cy
-        Column and row of the principal point; the centre of the first pixel is 0.
-
-    Examples
-    --------
-    >>> Intrinsics(585.0, 585.0, 320.0, 240.0).fx
-    585.0
-    """
-
-    fx: float
-    fy: float
-    cx: float
-    cy: float
-
-    def __post_init__(self) -> None:
-        numbers = astuple(self)
-        if not np.isfinite(numbers).all() or min(self.fx, self.fy) <= 0:
-            raise InputError(f"the intrinsics are {numbers}; give positive focal lengths and a principal point in px")
-
-    def rays(self, shape: tuple[int, int]) -> tuple[Floats, Floats]:
-        """Return x / z of all columns, (width,), and y / z of all rows, (height, 1)."""
-        across = (np.arange(shape[1], dtype=np.float32) - np.float32(self.cx)) / np.float32(self.fx)
-        down = (np.arange(shape[0], dtype=np.float32) - np.float32(self.cy)) / np.float32(self.fy)
-        return across, down[:, None]
-
-
-def intrinsics_from(given: Any) -> Intrinsics | None:
-    """Return intrinsics that came as a record, as four numbers, or not at all."""
-    if given is None or isinstance(given, Intrinsics):
-        return given
-    try:
-        return Intrinsics(*(float(number) for number in given))
-    except TypeError:
-        raise InputError(f"the intrinsics are {given!r}; give Intrinsics(fx, fy, cx, cy)") from None
 
 
 def pose_from(given: Any) -> Floats:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from sparsedepth.geometry import Intrinsics, intrinsics_from
 from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.choice import CLEAN, SensorChoice, in_unit_of_map, sensor_from
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief, Change, Updater
-from sparsedepth.streams.camera import METRE, Intrinsics, intrinsics_from
+from sparsedepth.streams.camera import METRE
 from sparsedepth.streams.changes import follow_surfaces
 from sparsedepth.streams.frames import Frame, frame_from
 from sparsedepth.streams.learning import first_guess, learned

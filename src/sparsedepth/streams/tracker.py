@@ -6,10 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from sparsedepth.geometry import Intrinsics
 from sparsedepth.streams.align import align
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief
-from sparsedepth.streams.camera import METRE, Intrinsics, moved_px
+from sparsedepth.streams.camera import METRE, moved_px
 from sparsedepth.streams.disagreement import remove_disagreement
 from sparsedepth.streams.frames import Frame
 from sparsedepth.streams.settings import StreamSettings

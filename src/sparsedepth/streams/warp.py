@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsedepth.geometry import Intrinsics
 from sparsedepth.kernels import stream_warp as kernels
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import FLOAT, UNKNOWN, Belief
-from sparsedepth.streams.camera import Intrinsics
 from sparsedepth.streams.settings import StreamSettings
 from sparsedepth.vocabulary import Floats
 
