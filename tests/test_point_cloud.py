@@ -185,6 +185,7 @@ def test_inverse_depth_is_turned_into_depth():
         (lambda: point_cloud(np.ones(SHAPE), CAMERA, np.zeros((2, 2, 3), np.uint8)), "same view"),
         (lambda: point_cloud(np.ones(SHAPE), CAMERA, np.full(SHAPE, 2.0)), "not within"),
         (lambda: point_cloud(np.ones(SHAPE), CAMERA, variance=np.ones(3)), "one for each pixel"),
+        (lambda: point_cloud(np.ones(SHAPE), CAMERA, variance=-np.ones(SHAPE)), "none below 0"),
         (lambda: point_cloud(np.ones(SHAPE), CAMERA).write("x.stl"), r"\.ply or \.pcd"),
     ],
 )

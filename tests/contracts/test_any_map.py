@@ -159,8 +159,6 @@ PICTURES: dict[str, Call] = {
 }
 CLOUDS: dict[str, Call] = {
     "point_cloud": lambda d, _: point_cloud(d, (5.0, 5.0, 1.0, 1.0), unit="m"),
-    "point_cloud, as variance": lambda d, _: point_cloud(other(d), (5.0, 5.0, 1.0, 1.0), variance=d),
-    "point_cloud, as colour": lambda d, _: point_cloud(other(d), (5.0, 5.0, 1.0, 1.0), d),
 }
 DICTIONARIES: dict[str, Call] = {
     "Dictionary": lambda d, _: Dictionary(d, (1, (*getattr(d, "shape", ()), 1, 1)[1])).mosaic()

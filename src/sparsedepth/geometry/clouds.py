@@ -180,11 +180,14 @@ def _parts(
         raise InputError(f"the map is in {image.unit} and unit is {unit!r}; drop unit, or convert the cloud: .to()")
     image = replace(image, unit=unit if unit is not None else image.unit)
     shape, given = image.values.shape, getattr(result, "variance", None) if variance is None else variance
-    spread = np.full(shape, np.nan) if given is None else np.ma.filled(as_array("the variance", given), np.nan)
+    spread = np.full(shape, np.nan) if given is None else as_array("the variance", given).astype(np.float64)
+    spread = np.ma.filled(spread, np.nan)
     if spread.shape != shape:
         raise InputError(f"the variance has shape {spread.shape} and the map {shape}; give one for each pixel")
+    if (spread < 0).any():
+        raise InputError(f"the smallest variance is {np.nanmin(spread):g}; give none below 0")
     origin = result.origin if isinstance(result, Restoration) else np.full(shape, Origin.MEASURED, np.uint8)
-    return image, np.asarray(spread, np.float64), np.asarray(origin)
+    return image, spread, np.asarray(origin)
 
 
 def _as_depth(image: DepthImage, variance: DepthMap) -> tuple[DepthMap, DepthMap]:

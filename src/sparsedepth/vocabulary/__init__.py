@@ -1,0 +1,39 @@
+"""Nouns that every room shares: array aliases, a map and its meaning, a stereo pair, and the one error a user meets."""
+
+from sparsedepth.vocabulary.arrays import (
+    Codes,
+    DepthMap,
+    Floats,
+    InputError,
+    Patches,
+    TooLargeError,
+    UnaryCost,
+    Vector,
+    as_array,
+)
+from sparsedepth.vocabulary.maps import UNIT_FACTORS, DepthImage, Kind, Profile, Unit, unit_factor
+from sparsedepth.vocabulary.results import Belief, Match, Origin, Restoration
+from sparsedepth.vocabulary.stereo_pair import StereoPair
+
+__all__ = [
+    "UNIT_FACTORS",
+    "Belief",
+    "Codes",
+    "DepthImage",
+    "DepthMap",
+    "Floats",
+    "InputError",
+    "Kind",
+    "Match",
+    "Origin",
+    "Patches",
+    "Profile",
+    "Restoration",
+    "StereoPair",
+    "TooLargeError",
+    "UnaryCost",
+    "Unit",
+    "Vector",
+    "as_array",
+    "unit_factor",
+]

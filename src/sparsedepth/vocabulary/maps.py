@@ -1,0 +1,103 @@
+"""A map and its meaning: unit, kind, and how a file holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from sparsedepth.vocabulary.arrays import DepthMap, InputError, as_array
+
+Unit = Literal["m", "mm", "px", "1/m", ""]
+"""What the numbers of a map count; "" = nobody said."""
+
+Kind = Literal["depth", "disparity", "inverse depth"]
+
+UNIT_FACTORS = {("m", "mm"): 1000.0, ("mm", "m"): 0.001}
+"""(From, to) -> what depths are multiplied by; variances are multiplied by its square."""
+
+
+def unit_factor(unit: Unit, kind: Kind, wanted: Unit) -> float:
+    """Return what numbers in one unit are multiplied by to be in another one; only depth in m or mm converts."""
+    if unit == wanted:
+        return 1.0
+    if kind != "depth" or (unit, wanted) not in UNIT_FACTORS:
+        came = f"{kind} in {unit or 'an unknown unit'}"
+        raise InputError(f"{came} cannot become {wanted!r}; only depth in m or mm can; say its unit when reading")
+    return UNIT_FACTORS[unit, wanted]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a file holds numbers: stored = ``scale`` * value, in a unit, with codes for unknown pixels.
+
+    ``scale`` None must be given by the user. ``invalid`` lists the stored numbers that mean unknown, besides NaN and
+    the infinities; a writer of integers uses the first. ``dtype`` is what integer files hold; "float32" = they need a
+    scale. ``floats`` is the profile of float files where it differs.
+    """
+
+    name: str
+    unit: Unit
+    kind: Kind = "depth"
+    scale: float | None = 1.0
+    invalid: tuple[float, ...] = ()
+    dtype: Literal["uint8", "uint16", "float32"] = "float32"
+    floats: Profile | None = None
+
+    def __post_init__(self) -> None:
+        _check_unit_and_kind(self.unit, self.kind)
+        if self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
+            raise InputError(f"the scale is {self.scale!r}; it must be a positive number")
+        if self.dtype not in ("uint8", "uint16", "float32"):
+            raise InputError(f"the profile stores {self.dtype!r}; use 'uint8', 'uint16' or 'float32'")
+
+
+@dataclass(frozen=True, eq=False)
+class DepthImage:
+    """A map with what its numbers mean: float32, NaN = unknown.
+
+    Any real array is taken: masked pixels and infinities become NaN. ``profile`` says how the file held it, so that it
+    can be written the same way; ``assumed`` is the sentence on what was taken for granted, "" = nothing.
+
+    >>> DepthImage([[1, 2], [3, np.inf]], unit="mm").to("m").values
+    array([[0.001, 0.002],
+           [0.003,   nan]], dtype=float32)
+    """
+
+    values: DepthMap
+    unit: Unit = ""
+    kind: Kind = "depth"
+    profile: Profile | None = None
+    assumed: str = ""
+
+    def __post_init__(self) -> None:
+        _check_unit_and_kind(self.unit, self.kind)
+        object.__setattr__(self, "values", _as_map(self.values))
+
+    def to(self, unit: Unit) -> DepthImage:
+        """Return the same depths in metres or millimetres."""
+        if unit == self.unit:
+            return self
+        factor = np.float64(unit_factor(self.unit, self.kind, unit))
+        return DepthImage((self.values * factor).astype(np.float32), unit, self.kind, assumed=self.assumed)
+
+
+def _check_unit_and_kind(unit: str, kind: str) -> None:
+    if unit not in get_args(Unit):
+        raise InputError(f"the unit is {unit!r}; use one of {', '.join(map(repr, get_args(Unit)))}")
+    if kind not in get_args(Kind):
+        raise InputError(f"the kind is {kind!r}; use one of {', '.join(map(repr, get_args(Kind)))}")
+
+
+def _as_map(values: Any) -> DepthMap:
+    """Any real two-dimensional array as float32 in native order, NaN where it is masked or not finite."""
+    array = np.asarray(np.ma.getdata(as_array("the map", values)))
+    if array.ndim != 2 or array.size == 0:
+        raise InputError(f"a map is {array.dtype} of shape {array.shape}; it must have one real number a pixel, in 2-D")
+    known = np.isfinite(array) & ~np.ma.getmaskarray(values)
+    with np.errstate(over="ignore"):
+        depth = np.asarray(array, np.float32)
+    if (np.isinf(depth) & known).any():
+        raise InputError("the map holds values beyond the range of float32; give them in a larger unit")
+    return depth if known.all() else np.where(known, depth, np.float32(np.nan))
