@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import sparsedepth
-from sparsedepth.cli import app as commands
+from sparsedepth.cli.application import COMMANDS, load
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -53,8 +51,8 @@ sphinx_gallery_conf = {
 def write_commands(path: Path) -> None:
     """The page of commands, from what they say of themselves."""
     lines = ["# Commands", "", "`sparsedepth COMMAND --help` says the same.", ""]
-    group: Any = typer.main.get_command(commands)
-    for name, command in group.commands.items():
+    for name in COMMANDS:
+        command = load(name)
         lines += [f"## {name}", "", *(line.strip() for line in (command.help or "").splitlines()), ""]
         lines += [*(_told(option) for option in command.params if option.name != "help"), ""]
     text = "\n".join(lines)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from skimage.data import stereo_motorcycle
 
 from sparsedepth.vocabulary import DepthMap, StereoPair
 
 
 def motorcycle_disparity() -> DepthMap:
     """Read the 500 x 741 disparities in pixels, sub-pixel accurate, NaN = unknown (about 7 %)."""
-    disparity = stereo_motorcycle()[2].astype(np.float32)
+    disparity = _shipped()[2].astype(np.float32)
     return np.where(np.isfinite(disparity), disparity, np.nan)
 
 
 def motorcycle_pair() -> StereoPair:
     """Read the two views, in colour, with a range that holds every true disparity."""
-    left, right, _ = stereo_motorcycle()
+    left, right, _ = _shipped()
     return StereoPair.from_images(left, right, int(np.ceil(np.nanmax(motorcycle_disparity()))) + 2)
+
+
+def _shipped() -> Any:
+    from skimage.data import stereo_motorcycle
+
+    return stereo_motorcycle()
