@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from sparsedepth.vocabulary import Floats, Vector
 
@@ -21,6 +20,8 @@ class IsotonicCurve:
     @classmethod
     def fit(cls, predictor: Vector, target: Vector, min_per_bin: int, max_bins: int) -> IsotonicCurve:
         """Fit the mean of the target, with one more observation of its overall mean in each bin."""
+        from scipy.optimize import isotonic_regression  # slow to import
+
         edges = _bin_edges(predictor, min_per_bin, max_bins)
         count, total = (np.histogram(predictor, edges, weights=w)[0] for w in (None, target))
         usual = target.mean() if len(target) else 0.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import ndimage
-from scipy.optimize import least_squares
 
 from sparsedepth.sensors import blind
 from sparsedepth.sensors.laws import Correlation, Law, PowerLaw, TableLaw
@@ -257,6 +256,8 @@ def _autocorrelation(residual: Floats, settings: SensorSettings) -> Floats:
 
 def _correlation(seen: Floats, settings: SensorSettings) -> Correlation:
     """Fit the correlation of pixels to the autocorrelation of residuals."""
+    from scipy.optimize import least_squares  # slow to import
+
     lag = np.arange(1.0, seen.shape[1])
 
     def misfit(numbers: Floats) -> Floats:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from sparsedepth.sensors.laws import Correlation
 from sparsedepth.sensors.settings import MAD_TO_STD, SensorSettings
@@ -158,6 +157,8 @@ def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlat
     -------
     The correlation whose projected autocovariance fits best.
     """
+    from scipy.optimize import least_squares  # slow to import
+
     every = -(-len(fits.std) // settings.correlation_windows)
     along_rows, along_columns = _autocovariance(fits.chosen(np.arange(0, len(fits.std), every)), settings)
     seen = np.concatenate([along_rows, along_columns])
