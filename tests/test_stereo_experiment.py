@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import numpy as np
@@ -12,12 +11,7 @@ from outputs import versions
 from sparsedepth import experiments
 from sparsedepth.data.middlebury import StereoScene
 from sparsedepth.experiments import _matchers, stereo
-from sparsedepth.stereo import cuts
 from sparsedepth.vocabulary import InputError, StereoPair
-
-pytestmark = pytest.mark.skipif(
-    not any(map(importlib.util.find_spec, cuts.CUTTERS)), reason="no library of maximum flows is installed"
-)
 
 
 @pytest.fixture

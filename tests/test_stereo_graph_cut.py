@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import product
 
 import numpy as np
 import pytest
 
-from sparsedepth.stereo import cuts
 from sparsedepth.stereo.costs import squared
+from sparsedepth.stereo.cuts import Network, minimum_cut
 from sparsedepth.stereo.solvers import graph_cut
-from sparsedepth.stereo.solvers.graph_cut import MOVES, Grid
+from sparsedepth.stereo.solvers.graph_cut import MOVES, Grid, within
 from sparsedepth.vocabulary import InputError, StereoPair
 
-pytestmark = pytest.mark.skipif(
-    not any(map(importlib.util.find_spec, cuts.CUTTERS)), reason="no library of maximum flows is installed"
-)
 SHAPES = [(1, 1), (1, 3), (3, 1), (2, 3), (3, 3)]
 
 
@@ -31,9 +27,9 @@ def random_grid(seed: int, shape: tuple[int, int], n_labels: int = 3) -> Grid:
 def plain_energy(grid: Grid, labels: np.ndarray, shape: tuple[int, int]) -> float:
     """Pixel by pixel."""
     total = 0.0
-    right, down = (weight.reshape(shape) for _, weight in grid.links)
+    right, down = (within(weight, shape) for weight in (grid.right, grid.down))
     for y, x in product(*map(range, shape)):
-        total += grid.costs[labels[y, x], y * shape[1] + x]
+        total += within(grid.costs, shape)[labels[y, x], y, x]
         if x + 1 < shape[1] and labels[y, x] != labels[y, x + 1]:
             total += right[y, x]
         if y + 1 < shape[0] and labels[y, x] != labels[y + 1, x]:
@@ -56,11 +52,49 @@ def within_reach(labels: np.ndarray, move: str, which: tuple[int, ...]):
 def test_a_move_is_the_best_within_its_reach(move, which, shape):
     for seed in range(8):
         grid = random_grid(seed, shape)
-        start = grid.labels.reshape(shape).copy()
-        MOVES[move](grid, *which, cuts.cutter())
+        start = grid.labels.copy()
+        MOVES[move](grid, *which)
         best = min(plain_energy(grid, labels, shape) for labels in within_reach(start, move, which))
         assert grid.energy() == pytest.approx(best)
-        assert plain_energy(grid, grid.labels.reshape(shape), shape) == pytest.approx(best)
+        assert plain_energy(grid, grid.labels, shape) == pytest.approx(best)
+
+
+def explicit_network(grid: Grid, move: str, which: tuple[int, ...]) -> tuple[Network, np.ndarray]:
+    """The cut of a move, written out pixel by pixel and link by link; and the places of its nodes."""
+    labels, costs = grid.labels, within(grid.costs, grid.shape)
+    takes_part = np.isin(labels, which) if move == "swap" else labels != which[0]
+    new = which[-1]
+    place = np.cumsum(takes_part.ravel()).reshape(grid.shape) - 1
+    slope, edges = np.zeros(takes_part.sum()), []
+    for y, x in zip(*np.nonzero(takes_part), strict=True):
+        old = which[0] if move == "swap" else labels[y, x]
+        slope[place[y, x]] += costs[new, y, x] - costs[old, y, x]
+    for weights, (dy, dx) in ((within(grid.right, grid.shape), (0, 1)), (within(grid.down, grid.shape), (1, 0))):
+        for y, x in product(range(grid.shape[0] - dy), range(grid.shape[1] - dx)):
+            one, other, weight = (y, x), (y + dy, x + dx), weights[y, x]
+            if takes_part[one] and takes_part[other]:
+                now = weight if move == "expansion" and labels[one] != labels[other] else 0
+                slope[place[other]] -= now
+                edges.append((place[one], place[other], weight, weight - now))
+            elif move == "expansion" and (takes_part[one] or takes_part[other]):
+                slope[place[one if takes_part[one] else other]] -= weight
+    return Network.of(slope, *np.array(edges).T), takes_part
+
+
+@pytest.mark.parametrize("shape", [(2, 40), (23, 17), (40, 3), (1, 30)], ids=str)
+def test_a_move_is_the_cut_of_its_graph(shape):
+    """One move after the other on one grid, whose workspace must be as new after each."""
+    grid = random_grid(sum(shape), shape)
+    for which in [(0, 2), (1,), (1, 2), (0,), (0, 1), (2,), (0, 2)]:
+        move = "swap" if len(which) == 2 else "expansion"
+        before, energy = grid.labels.copy(), grid.energy()
+        network, takes_part = explicit_network(grid, move, which)
+        wanted = before.copy()
+        chosen = minimum_cut(network).sink_side
+        wanted[takes_part] = np.where(chosen, which[-1], which[0] if move == "swap" else before[takes_part])
+        MOVES[move](grid, *which)
+        assert grid.energy() <= energy
+        np.testing.assert_array_equal(grid.labels, wanted if grid.energy() < energy else before)
 
 
 def small_pair(seed: int = 0, max_disparity: int = 4) -> StereoPair:

@@ -277,7 +277,7 @@ CASES: dict[str, Case] = {
     "match-rounds": Case(lambda: match(views(), max_disparity=8, rounds=1)),
     "match-winner-takes-all": Case(lambda: match(views(), max_disparity=8, solver="winner_takes_all", prior=False)),
     "match-second-order": Case(lambda: match(views(), max_disparity=8, solver="second_order"), needs="cv2"),
-    "match-graph-cut": Case(lambda: match(views(), max_disparity=8, solver="graph_cut"), needs="ortools"),
+    "match-graph-cut": Case(lambda: match(views(), max_disparity=8, solver="graph_cut")),
     "learn": Case(lambda: learn(patches(motorcycle()))),
     "learn-holes": Case(lambda: learn(patches(holes(scene())), noise=sd.Exponential(0.05))),
     "weighted-lasso": Case(lasso),

@@ -13,7 +13,7 @@ from sparsedepth.stereo.costs import ad_census, sample
 from sparsedepth.stereo.solvers import semi_global, winner_takes_all
 from sparsedepth.vocabulary import InputError, StereoPair
 
-NEEDS = {"graph_cut": "ortools", "second_order": "ortools"}
+NEEDS = {"second_order": "cv2"}
 
 
 @pytest.fixture(params=solvers.names())

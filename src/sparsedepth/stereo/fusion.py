@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, label
 
-from sparsedepth.stereo.cuts import UNLABELLED, Cutter, Polynomial, cutter, overlay, roof_duality
+from sparsedepth.stereo.cuts import UNLABELLED, Polynomial, overlay, roof_duality
 from sparsedepth.vocabulary import DepthMap, Floats, UnaryCost
 
 SAME_LINE_PX = 0.5
@@ -88,20 +88,18 @@ def fuse(
     *,
     before: float | None = None,
     improvements: int = 2,
-    cut: Cutter | None = None,
 ) -> Fused:
     """Take each pixel from one of two maps, at no higher cost than either; the current one costs ``before``.
 
     What roof duality leaves open is decided region by region, then tried again ``improvements`` times with a random
     half of it held; the true energy of the whole map decides.
     """
-    cut = cut or cutter()
     before = energy.value(current) if before is None else before
     proposal = np.where(np.abs(proposal - current) < MIN_CHANGE_PX, current, proposal)
     problem = reduced(energy, current, proposal)
     # Where both maps are as good, the current one stays: roof duality would leave a tie open.
     problem.slope[: current.size] += COST_STEPS * PROPOSAL_COST
-    labels = roof_duality(problem, cut)
+    labels = roof_duality(problem)
     labelled = labels[: current.size].reshape(current.shape)
     best, least = np.zeros(current.shape, bool), before
     for taken in _completions(energy, current, proposal, labelled):
@@ -109,7 +107,7 @@ def fuse(
         if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
     for _ in range(improvements if (labelled == UNLABELLED).any() else 0):
-        taken = _improved(problem, labels, best, rng, cut)
+        taken = _improved(problem, labels, best, rng)
         value = energy.value(np.where(taken, proposal, current))
         if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
@@ -138,7 +136,7 @@ def _completions(
 
 
 def _improved(
-    problem: Polynomial, labels: NDArray[np.int8], taken: NDArray[np.bool_], rng: Generator, cut: Cutter
+    problem: Polynomial, labels: NDArray[np.int8], taken: NDArray[np.bool_], rng: Generator
 ) -> NDArray[np.bool_]:
     """Improve a labelling: open pixels are free again, except a random half of them, in blocks."""
     n = taken.size
@@ -152,7 +150,7 @@ def _improved(
     if not free.any():
         return taken
     free[problem.second[free[problem.first] & (problem.second >= n)]] = True
-    return overlay(problem, _with_help(problem, taken), free, cut)[:n].reshape(taken.shape)
+    return overlay(problem, _with_help(problem, taken), free)[:n].reshape(taken.shape)
 
 
 def _with_help(problem: Polynomial, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ depth edges lie at picture edges. The paper writes the weight of |L_i - R_j|; Bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from sparsedepth.kernels import grid_cut
 from sparsedepth.stereo.costs import birchfield_tomasi, sample
-from sparsedepth.stereo.cuts import Cutter, cutter, network
+from sparsedepth.stereo.cuts import CAPACITY_SCALE, MAX_CAPACITY
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, StereoPair, UnaryCost, Vector
 
 POTTS_COST = 20.0
@@ -75,17 +76,12 @@ def improve(
     potts: float = POTTS_COST,
     alike: float = SIMILAR_INTENSITY,
     cycles: int = MAX_CYCLES,
-    cut: Cutter | None = None,
 ) -> Iterator[Cycle]:
-    """Yield cycles of moves until nothing changes; the energy never rises. Arguments are those of `solve`.
-
-    ``cut`` is the library of maximum flows, the fastest one that is installed if not given.
-    """
+    """Yield cycles of moves until nothing changes; the energy never rises. Arguments are those of `solve`."""
     if move not in MOVES:
         raise InputError(f"the move is {move!r}; choose one of {', '.join(map(repr, MOVES))}")
     n_labels = pair.max_disparity + 1
     grid = Grid.of(sample(unary, pair, range(n_labels)), potts_weights(pair, potts, alike), _rounded(start, pair))
-    cut = cut or cutter()
     concerned = list(combinations(range(n_labels), 2)) if move == "swap" else [(label,) for label in range(n_labels)]
     tried: dict[tuple[int, ...], Any] = {}
     for _ in range(cycles):
@@ -93,11 +89,11 @@ def improve(
         for which in (concerned[index] for index in rng.permutation(len(concerned))):
             version = grid.version(which)
             if tried.get(which) != version:
-                MOVES[move](grid, *which, cut)
+                MOVES[move](grid, *which)
                 tried[which] = grid.version(which)
                 n_cuts += 1
         changed = int((grid.labels != before).sum())
-        yield Cycle(grid.disparity(pair.shape), grid.energy(), n_cuts, changed)
+        yield Cycle(grid.labels.astype(np.float32), grid.energy(), n_cuts, changed)
         if changed == 0:
             return
 
@@ -140,102 +136,80 @@ def _rounded(start: DepthMap | None, pair: StereoPair) -> Labels:
 
 @dataclass(eq=False)
 class Grid:
-    """The labels of a picture's pixels, row by row, and their costs; moves change the labels in place."""
+    """The labels of a picture's pixels and their costs; moves change the labels in place.
 
+    Arrays have a margin (see `kernels/grid_cut.c`): pixel (row, column) is node ``(row + 1) * stride + column``.
+    """
+
+    shape: tuple[int, int]
     costs: Floats
-    """(labels, pixels)"""
-    links: tuple[tuple[int, Vector], ...]
-    """How far the neighbour is, right and down, and the weight of each pixel's link to it."""
-    labels: Labels
-    place: NDArray[np.int32]
-    """Room for the node of each pixel, with a row to spare, so that every pixel has a neighbour below."""
-    changes: NDArray[np.int64] = field(init=False)
+    """(labels, nodes)"""
+    right: Vector
+    """(nodes,): weight of each node's link to the right."""
+    down: Vector
+    """(nodes,)"""
+    nodes: Labels
+    """(nodes,): their labels, -1 in the margin."""
+    scale: float
+    """Steps a unit of cost, of capacities."""
+    rooms: tuple[NDArray[np.int32], ...]
+    """Workspace of the kernel."""
+    changes: NDArray[np.int64]
     """How often the pixels of each label have changed."""
-
-    def __post_init__(self) -> None:
-        self.changes = np.zeros(len(self.costs), np.int64)
 
     @classmethod
     def of(cls, volume: Floats, weights: tuple[Vector, Vector], labels: Labels) -> Grid:
         """Build the grid of a cost volume (labels, height, width)."""
         n_labels, height, width = volume.shape
-        links = ((1, weights[0]), (width, weights[1]))
-        flat = volume.reshape(n_labels, -1)
-        return cls(flat, links, labels.ravel().copy(), np.full((height + 1) * width + 1, -1, np.int32))
+        n = (height + 2) * (width + 1) + 1
+        costs = np.zeros((n_labels, n), np.float32)
+        right, down, nodes = np.zeros(n), np.zeros(n), np.full(n, -1, np.int16)
+        for inner, given in ((costs, volume), (right, weights[0]), (down, weights[1]), (nodes, labels)):
+            within(inner, (height, width))[...] = np.reshape(given, (*inner.shape[:-1], height, width))
+        largest = 2 * float(np.abs(volume).max()) + 4 * float(max(right.max(), down.max()))
+        scale = min(CAPACITY_SCALE, MAX_CAPACITY / largest) if largest else CAPACITY_SCALE
+        rooms = tuple(np.zeros(size, np.int32) for size in (4 * n, 8 * n, 2 * n + 4, n + 1))
+        return cls((height, width), costs, right, down, nodes, scale, rooms, np.zeros(n_labels, np.int64))
 
-    def disparity(self, shape: tuple[int, int]) -> DepthMap:
-        return self.labels.reshape(shape).astype(np.float32)
+    @property
+    def labels(self) -> Labels:
+        """The labels of pixels (height, width), a view."""
+        return within(self.nodes, self.shape)
 
     def energy(self) -> float:
-        total = np.take_along_axis(self.costs, self.labels[None].astype(np.intp), axis=0).sum(dtype=np.float64)
-        for step, weight in self.links:
-            total += weight[:-step][self.labels[step:] != self.labels[:-step]].sum(dtype=np.float64)
+        labels, costs = self.labels, within(self.costs, self.shape)
+        total = np.take_along_axis(costs, labels[None].astype(np.intp), axis=0).sum(dtype=np.float64)
+        right, down = within(self.right, self.shape), within(self.down, self.shape)
+        total += right[:, :-1][labels[:, 1:] != labels[:, :-1]].sum() + down[:-1][labels[1:] != labels[:-1]].sum()
         return float(total)
 
     def version(self, labels: tuple[int, ...]) -> Any:
         """Identify what a move's outcome depends on: of a swap its two labels, of an expansion everything."""
         return tuple(self.changes[list(labels)]) if len(labels) == 2 else int(self.changes.sum())
 
-    def edges(self, nodes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector]:
-        """List first and second node, by position among the nodes, and weight of each link between two of them."""
-        self.place[nodes] = np.arange(len(nodes), dtype=np.int32)
-        found = []
-        for step, weight in self.links:
-            other, weights = self.place[nodes + step], weight[nodes]
-            linked = np.flatnonzero((other >= 0) & (weights > 0))
-            found.append((linked, other[linked], weights[linked]))
-        self.place[nodes] = -1
-        first, second, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return first, second, weights
-
-    def relabel(self, nodes: NDArray[np.intp], labels: Labels) -> None:
-        touched = np.union1d(labels, self.labels[nodes])
-        self.labels[nodes] = labels
-        self.changes[touched] += 1
+    def move(self, a: int, b: int = -1) -> None:
+        """Make the best swap of two labels, or the best expansion of one, unless nothing gains."""
+        arrays = self.costs, self.right, self.down
+        n, stride = len(self.nodes), self.shape[1] + 1
+        changed = grid_cut.move(n, stride, *arrays, self.scale, a, b, MIN_MOVE_GAIN, self.nodes, *self.rooms)
+        self.changes[[a] if b < 0 else [a, b]] += changed > 0
 
 
-def swap(grid: Grid, a: int, b: int, cut: Cutter) -> None:
+def within(nodes: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
+    """Return the pixels (..., height, width) of an array with margin, a view."""
+    height, width = shape
+    inner = nodes[..., width + 1 : (height + 1) * (width + 1)]
+    return inner.reshape(*nodes.shape[:-1], height, width + 1)[..., :width]
+
+
+def swap(grid: Grid, a: int, b: int) -> None:
     """Let the pixels of two labels choose anew between them; others do not matter, as all jumps cost the same."""
-    nodes = np.flatnonzero((grid.labels == a) | (grid.labels == b))
-    if not len(nodes):
-        return
-    first, second, weight = grid.edges(nodes)
-    slope = (grid.costs[b, nodes] - grid.costs[a, nodes]).astype(np.float64)
-    now_b = grid.labels[nodes] == b
-    then_b = cut(network(slope, first, second, weight, weight))
-    gain = slope[now_b].sum() - slope[then_b].sum()
-    gain += weight[now_b[first] != now_b[second]].sum() - weight[then_b[first] != then_b[second]].sum()
-    moved = now_b != then_b
-    if gain > MIN_MOVE_GAIN and moved.any():
-        grid.relabel(nodes[moved], np.where(then_b[moved], b, a).astype(np.int16))
+    grid.move(a, b)
 
 
-def expansion(grid: Grid, a: int, cut: Cutter) -> None:
+def expansion(grid: Grid, a: int) -> None:
     """Let every pixel choose between its label and one other."""
-    nodes = np.flatnonzero(grid.labels != a)
-    if not len(nodes):
-        return
-    labels = grid.labels[nodes]
-    first, second, weight = grid.edges(nodes)
-    # A link within that is cut now costs nothing once both ends take the label, and as much if one does.
-    cut_now = np.where(labels[first] != labels[second], weight, 0.0)
-    slope = grid.costs[a, nodes] - grid.costs[labels, nodes].astype(np.float64) - _to_label(grid, nodes, a)
-    uneven = slope - np.bincount(second, cut_now, minlength=len(nodes))
-    taken = cut(network(uneven, first, second, weight, weight - cut_now))
-    after = np.where(taken[first] != taken[second], weight, np.where(taken[first], 0.0, cut_now))
-    gain = cut_now.sum() - after.sum() - slope[taken].sum()
-    if gain > MIN_MOVE_GAIN and taken.any():
-        grid.relabel(nodes[taken], np.full(int(taken.sum()), a, np.int16))
-
-
-def _to_label(grid: Grid, nodes: NDArray[np.intp], a: int) -> Vector:
-    """Add the weights of each node's links to pixels that have a label."""
-    total = np.zeros(len(grid.labels))
-    has = grid.labels == a
-    for step, weight in grid.links:
-        total[:-step] += weight[:-step] * has[step:]
-        total[step:] += weight[:-step] * has[:-step]
-    return total[nodes]
+    grid.move(a)
 
 
 MIN_MOVE_GAIN = 1e-6
