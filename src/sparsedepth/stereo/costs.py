@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
 
 Cost = Callable[[StereoPair], UnaryCost]
 
 LOG_2 = float(np.log(2))
-
-CENSUS_SHAPE_PX = (7, 9)
-"""Height and width of the window whose pixels are compared with its centre: 62 bits."""
 
 
 def squared(pair: StereoPair, *, outside: float | None = None) -> UnaryCost:
@@ -69,21 +67,10 @@ def ad_census(
 ) -> UnaryCost:
     """Build AD-census: colour difference and Hamming distance of census words, each as 1 - exp(-x / scale).
 
-    The census word of a pixel says which of the 62 around it are darker (Mei et al. 2011).
+    The census word of a pixel says which of the 62 around it are darker (Mei et al. 2011). Between whole disparities
+    the cost is linear.
     """
-    left, right = _planes(pair.left), _planes(pair.right)
-    words, other_words = (_census(view.mean(axis=2)) for view in (pair.left, pair.right))
-    price = (1 - np.exp(-np.arange(65) / census_scale)).astype(np.float32)
-
-    def cost(disparity: DepthMap) -> Floats:
-        colours = zip(left, _moved(right, disparity), strict=True)
-        unlike = _mean(np.abs(ours - theirs) for ours, theirs in colours)
-        total = 1 - np.exp(unlike / np.float32(-colour_scale))
-        for weight, theirs in _neighbours(other_words, disparity):
-            total += weight * price[np.bitwise_count(words ^ theirs)]
-        return total
-
-    return _within(cost, outside)
+    return _within(AdCensus.of(pair, colour_scale, census_scale), outside)
 
 
 COSTS: dict[str, Cost] = {
@@ -172,17 +159,3 @@ def _picked(planes: NDArray, columns: NDArray[np.intp]) -> NDArray:
     height, width = columns.shape
     places = (columns + width * np.arange(height)[:, None]).ravel()
     return planes.reshape(*planes.shape[:-2], -1)[..., places].reshape(*planes.shape[:-2], height, width)
-
-
-def _census(grey: Floats) -> NDArray[np.uint64]:
-    """Compute a word for each pixel with one bit for each darker neighbour; the picture's edge is repeated."""
-    height, width = grey.shape
-    up, aside = CENSUS_SHAPE_PX[0] // 2, CENSUS_SHAPE_PX[1] // 2
-    padded = np.pad(grey, ((up, up), (aside, aside)), mode="edge")
-    words = np.zeros(grey.shape, np.uint64)
-    for dy in range(CENSUS_SHAPE_PX[0]):
-        for dx in range(CENSUS_SHAPE_PX[1]):
-            if (dy, dx) != (up, aside):
-                darker = padded[dy : dy + height, dx : dx + width] < grey
-                words = (words << np.uint64(1)) | darker
-    return words

@@ -13,6 +13,7 @@ from sparsedepth.parallel import cores, map_in_threads
 from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.prior import with_belief
+from sparsedepth.stereo.rows import byte_rows
 from sparsedepth.stereo.twolayer import Believe
 from sparsedepth.stereo.variance import disparity_variance, features
 from sparsedepth.stereo.view_order import looks_swapped
@@ -20,7 +21,7 @@ from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, 
 
 DEFAULT_SOLVER = "semi_global"
 MAX_COSTS = 1 << 28
-"""Pixels times disparities; a solver holds a few such volumes of float32."""
+"""Pixels times disparities, for solvers that hold a few such volumes of float32."""
 MAX_LR_DIFFERENCE_PX = 0.5
 """Views that disagree by more have not matched; like the other numbers here chosen on Middlebury 2005 and 2006 in two
 sizes."""
@@ -82,6 +83,8 @@ def match_stages(
     """
     chosen = solvers.load(solver)
     _require_matchable(pair, rounds, threads)
+    if rounds or not chosen.any_size:
+        _require_small(pair)
     stages = _planned(prior, rounds)
     yield next(stages)
     if looks_swapped(pair):
@@ -120,10 +123,11 @@ class _Views:
     pair: StereoPair
     left: DepthMap
     right: DepthMap
+    threads: int
 
     @cached_property
     def lr_difference(self) -> Floats:
-        return occlusion.lr_difference(self.left, self.right)
+        return occlusion.lr_difference(self.left, self.right, self.threads)
 
     @cached_property
     def unmatched(self) -> NDArray[np.bool_]:
@@ -132,13 +136,12 @@ class _Views:
 
     def filled(self) -> DepthMap:
         """Fill the left map from the background along the colours, and sharpen its edges by them."""
-        guide = self.pair.left
-        background = occlusion.fill_background(self.left, self.unmatched, guide)
-        fill = partial(occlusion.weighted_median, radius=FILL_RADIUS_PX, every=FILL_STRIDE_PX, colour=COLOUR_STD)
-        whole = fill(background, guide, self.unmatched)
-        edges = occlusion.near_edges(whole, EDGE_RADIUS_PX)
-        sharp = occlusion.weighted_median(whole, guide, edges, radius=EDGE_RADIUS_PX, colour=COLOUR_STD)
-        return occlusion.smooth(sharp, 3)
+        guide, threads = byte_rows(self.pair.left), self.threads
+        median = partial(occlusion.weighted_median, guide=guide, colour=COLOUR_STD, threads=threads)
+        background = occlusion.fill_background(self.left, self.unmatched, guide, threads)
+        whole = median(background, where=self.unmatched, radius=FILL_RADIUS_PX, every=FILL_STRIDE_PX)
+        edges = occlusion.near_edges(whole, EDGE_RADIUS_PX, threads=threads)
+        return occlusion.smooth(median(whole, where=edges, radius=EDGE_RADIUS_PX), threads)
 
     def against(self, disparity: DepthMap) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Collect what speaks against each disparity: difference of the views, cost of the match, not matched."""
@@ -155,7 +158,7 @@ def _match_both_ways(
     else:
         left = yield from _solve_by_steps(chosen, pair, "left", stage, seed)
         mirrored = yield from _solve_by_steps(chosen, pair.mirrored(), "right", stage, seed)
-    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]))
+    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), threads or cores())
 
 
 def _solve(chosen: solvers.Solver, pair: StereoPair, *, seed: int) -> DepthMap:
@@ -201,7 +204,7 @@ def match_features(pair: StereoPair, believe: Believe) -> tuple[DepthMap, list[F
     """
     chosen = solvers.load(DEFAULT_SOLVER)
     left, mirrored = (_solve(chosen, each, seed=0) for each in (pair, pair.mirrored()))
-    views = _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]))
+    views = _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), cores())
     disparity = views.filled()
     return disparity, features(disparity, *views.against(disparity), believe(disparity))
 
@@ -220,9 +223,13 @@ def _require_matchable(pair: StereoPair, rounds: int, threads: int | None) -> No
     for name in ("left", "right"):
         if np.ptp(getattr(pair, name)) == 0:
             raise InputError(f"the {name} view has one colour everywhere; there is nothing to match")
+
+
+def _require_small(pair: StereoPair) -> None:
     costs = pair.shape[0] * pair.shape[1] * (pair.max_disparity + 1)
     if costs > MAX_COSTS:
         raise InputError(
             f"{pair.shape[1]} x {pair.shape[0]} pixels at {pair.max_disparity + 1} disparities need {costs * 4e-9:.1f} "
-            "GB for each volume of costs; make the pictures smaller, or the range"
+            "GB for each volume of costs; make the pictures smaller, or the range, or use the solver "
+            "semi_global without rounds, which has no limit"
         )

@@ -4,6 +4,7 @@ A solver's file has ``solve(unary, pair, start, rng) -> disparity``: a map withi
 cost, with the file's own idea of smoothness, is low. ``start`` is where it may begin; ``rng`` is its only chance. What
 is particular to it are keyword arguments with defaults. ``data_cost`` is the cost of `stereo.costs` whose scale its
 defaults fit, and ``feedback`` how strongly a belief acts on it; a file that says nothing of them has graph cuts' scale.
+``any_size = True`` says that its memory is bounded, whatever the size of the pictures.
 A solver that takes its time also has ``fusions``, with the arguments of ``solve``: its steps, the last with the result.
 """
 
@@ -47,6 +48,8 @@ class Solver:
     """The cost whose scale the solver's defaults fit."""
     feedback: Feedback
     """How strongly a belief acts on that cost."""
+    any_size: bool = False
+    """Whether pictures of any size are solved from its data cost, in bounded memory."""
     steps: Callable[[UnaryCost, StereoPair, DepthMap | None, np.random.Generator], Iterator[Step]] | None = None
     """The same as `solve`, step by step, of those that take their time."""
 
@@ -63,4 +66,5 @@ def load(name: str) -> Solver:
     module = import_module(f"{__name__}.{name}")
     data_cost = getattr(module, "data_cost", birchfield_tomasi)
     feedback = getattr(module, "feedback", Feedback())
-    return Solver(module.solve, data_cost, feedback, getattr(module, "fusions", None))
+    any_size = getattr(module, "any_size", False)
+    return Solver(module.solve, data_cost, feedback, any_size, getattr(module, "fusions", None))

@@ -1,30 +1,61 @@
 """Semi-global matching (Hirschmüller 2008): the cheapest paths to each pixel from eight sides, summed.
 
-Penalties shrink where the colours jump in the left view or at the match in the right one (Mei et al. 2011). Rows and
-columns are swept with all their pixels and disparities at once.
+Penalties shrink where the colours jump in the left view or at the match in the right one (Mei et al. 2011). Costs are
+whole numbers, which kernels add up. Large pictures are solved in bands of rows that overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from sparsedepth.kernels import stereo_paths
+from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.costs import ad_census, sample
 from sparsedepth.stereo.prior import Feedback
-from sparsedepth.stereo.solvers.winner_takes_all import winner
+from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
 
 data_cost = ad_census
 feedback = Feedback(prior=1.0, least_weight=1.0)
-
-DIRECTIONS = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
-"""Steps (dy, dx) along which paths come."""
+any_size = True
 
 PENALTY_FACTORS = (1.0, 0.25, 0.1)
 """What is left of a penalty where none, one or both of the views have a jump of colour."""
+MAX_PATH = 8191
+"""Largest cost plus penalty, in whole numbers: eight paths add up to 16 bits."""
+LABELS_AT_ONCE = 16
+"""Labels are padded to a multiple of this number: one register of the processor."""
+
+
+@dataclass(frozen=True)
+class Bands:
+    """How large pictures are divided into bands of rows."""
+
+    max_bytes: int = 1 << 30
+    """Of the costs and sums of a band; a picture that needs less is solved as a whole."""
+    overlap_rows: int = 48
+    """Rows above and below a band that its paths come through."""
+
+    def of(self, height: int, bytes_per_row: int) -> list[tuple[slice, slice]]:
+        """List the bands of rows, and the rows around that each is solved with."""
+        most = max(self.max_bytes // bytes_per_row, 4 * self.overlap_rows)
+        if height <= most:
+            return [(slice(0, height), slice(0, height))]
+        edges = np.linspace(0, height, -(-height // (most - 2 * self.overlap_rows)) + 1).astype(int).tolist()
+        return [
+            (slice(begin, end), slice(max(begin - self.overlap_rows, 0), min(end + self.overlap_rows, height)))
+            for begin, end in pairwise(edges)
+        ]
+
+
+Volume = NDArray[np.int16]
+Costs = Callable[[slice], Volume]
+"""The costs of some rows, (rows, width, labels), in whole numbers."""
 
 
 def solve(
@@ -43,107 +74,68 @@ def solve(
     difference of colours, 0..255, from which on an edge is expected.
     """
     del start, rng
-    volume = sample(unary, pair, range(pair.max_disparity + 1))
-    return winner(aggregate(volume, pair, step_penalty, jump_penalty, jump))
+    return solve_with_margin(unary, pair, step_penalty=step_penalty, jump_penalty=jump_penalty, jump=jump)[0]
 
 
-def aggregate(
-    volume: Floats,
+def solve_with_margin(
+    unary: UnaryCost,
     pair: StereoPair,
-    step_penalty: float,
-    jump_penalty: float,
-    jump: float,
-    directions: Iterable[tuple[int, int]] = DIRECTIONS,
-) -> Floats:
-    """Add over directions the cost of the cheapest path that ends at each pixel with each label.
-
-    Paths are (labels, height, width); each is less the cheapest of its predecessor, so that sums stay small.
-    """
-    total = np.zeros_like(volume)
-    aside = np.ascontiguousarray(volume.swapaxes(1, 2))
-    aside_total = np.zeros_like(aside)
-    for dy, dx in directions:
-        left, right = (_jumps(view, dy, dx) > jump for view in (pair.left, pair.right))
-        if dy:
-            relief = _relief_along_rows(left, right, len(volume))
-            _sweep(volume, total, relief, step_penalty, jump_penalty, backwards=dy < 0, tilt=dx)
-        else:
-            relief = _relief_along_columns(left, right, len(volume))
-            _sweep(aside, aside_total, relief, step_penalty, jump_penalty, backwards=dx < 0, tilt=0)
-    total += aside_total.swapaxes(1, 2)
-    return total
-
-
-def _jumps(view: Floats, dy: int, dx: int) -> Floats:
-    """Compute the largest colour difference, over channels, between each pixel and the previous one of a path."""
-    height, width = view.shape[:2]
-    padded = np.pad(view, ((1, 1), (1, 1), (0, 0)), mode="edge")
-    return np.abs(view - padded[1 - dy : 1 - dy + height, 1 - dx : 1 - dx + width]).max(axis=2)
-
-
-def _reliefs(edges: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Compute the factors of a penalty, by the right view's jumps, where the left one has none and where it has one."""
-    none, one, both = (np.float32(share) for share in PENALTY_FACTORS)
-    return np.where(edges, one, none), np.where(edges, both, one)
-
-
-def _relief_along_rows(left: NDArray[np.bool_], right: NDArray[np.bool_], n_labels: int) -> Callable[[int], Floats]:
-    """Build a function from a row to the factors (labels, width); the right view's edge is repeated."""
-    width = left.shape[1]
-    smooth, sharp = (np.pad(relief, ((0, 0), (n_labels - 1, 0)), mode="edge") for relief in _reliefs(right))
-
-    def relief(row: int) -> Floats:
-        by_label = (sliding_window_view(share[row], width)[::-1] for share in (sharp, smooth))
-        return np.where(left[row], *by_label)
-
-    return relief
-
-
-def _relief_along_columns(left: NDArray[np.bool_], right: NDArray[np.bool_], n_labels: int) -> Callable[[int], Floats]:
-    """Build a function from a column to the factors (labels, height); the right view's edge is repeated."""
-    smooth, sharp = (np.pad(relief.T, ((n_labels - 1, 0), (0, 0)), mode="edge") for relief in _reliefs(right))
-    edges = np.ascontiguousarray(left.T)
-
-    def relief(column: int) -> Floats:
-        by_label = (share[column : column + n_labels][::-1] for share in (sharp, smooth))
-        return np.where(edges[column], *by_label)
-
-    return relief
-
-
-def _sweep(
-    volume: Floats,
-    total: Floats,
-    relief: Callable[[int], Floats],
-    step_penalty: float,
-    jump_penalty: float,
     *,
-    backwards: bool,
-    tilt: int,
-) -> None:
-    """Add the path costs along the second axis to the total; ``tilt`` moves a path along the third with each step."""
-    n_labels, n_steps, side = volume.shape
-    before, path, scratch = (np.zeros((n_labels, side), np.float32) for _ in range(3))
-    for step in range(n_steps)[:: -1 if backwards else 1]:
-        penalty = relief(step)
-        penalty *= np.float32(step_penalty)
-        least = before.min(axis=0)
-        np.copyto(path, before)
-        np.minimum(path[1:], np.add(before[:-1], penalty[1:], out=scratch[1:]), out=path[1:])
-        np.minimum(path[:-1], np.add(before[1:], penalty[:-1], out=scratch[1:]), out=path[:-1])
-        np.multiply(penalty, np.float32(jump_penalty / step_penalty if step_penalty else 0), out=scratch)
-        np.minimum(path, np.add(scratch, least, out=scratch), out=path)
-        path -= least
-        path += volume[:, step]
-        total[:, step] += path
-        _tilt(path, before, tilt)
+    step_penalty: float = 1.0,
+    jump_penalty: float = 4.0,
+    jump: float = 12.0,
+    bands: Bands = Bands(),
+) -> tuple[DepthMap, Floats]:
+    """Solve as `solve` does; the margin is what the next best disparity costs more, in the mean of the eight paths."""
+    costs, scale = _whole_costs(unary, pair, max(step_penalty, jump_penalty))
+    penalties = np.rint(scale * np.outer([step_penalty, jump_penalty], PENALTY_FACTORS)).astype(np.int16)
+    left, right = byte_rows(pair.left), byte_rows(pair.right)
+    disparity, margin = (np.empty(pair.shape, np.float32) for _ in range(2))
+    for band, around in bands.of(pair.shape[0], 4 * pair.shape[1] * _stride(pair)):
+        views = left[around], reversed_rows(right[around], _stride(pair) - 1)
+        found = _aggregate(costs(around), pair, *views, penalties, int(np.clip(jump, 0, 255)))
+        for whole, part in zip((disparity, margin), found, strict=True):
+            whole[band] = part[band.start - around.start :][: band.stop - band.start]
+    return disparity, margin / np.float32(8 * scale)
 
 
-def _tilt(path: Floats, before: Floats, tilt: int) -> None:
-    """Shift the path costs by one along the side; where a path begins, its cost is zero."""
-    if tilt > 0:
-        before[:, 1:], before[:, 0] = path[:, :-1], 0
-    elif tilt < 0:
-        before[:, :-1], before[:, -1] = path[:, 1:], 0
-    else:
-        before[:] = path
+def _stride(pair: StereoPair) -> int:
+    """Return the number of labels, padded."""
+    return -(-(pair.max_disparity + 1) // LABELS_AT_ONCE) * LABELS_AT_ONCE
+
+
+def _whole_costs(unary: UnaryCost, pair: StereoPair, penalty: float) -> tuple[Costs, float]:
+    """Return the costs of rows in whole numbers, and how many of them are 1."""
+    n, stride = pair.max_disparity + 1, _stride(pair)
+    if isinstance(unary, AdCensus):
+        scale = _scale(unary.max_cost + penalty)
+        return lambda rows: unary.volume(rows, n, stride, scale, MAX_PATH), scale
+    volume = sample(unary, pair, range(n))
+    scale = _scale(max(float(volume.max()) + penalty, 1e-9))
+
+    def rounded(rows: slice) -> Volume:
+        part = np.full((*volume[0, rows].shape, stride), MAX_PATH, np.int16)
+        part[..., :n] = np.rint(scale * volume[:, rows]).transpose(1, 2, 0)
+        return part
+
+    return rounded, scale
+
+
+def _scale(most: float) -> float:
+    """Return the largest power of two by which a number fits into a path."""
+    return float(2 ** np.floor(np.log2(MAX_PATH / most)))
+
+
+def _aggregate(
+    costs: Volume, pair: StereoPair, left: Bytes, right: Bytes, penalties: Volume, jump: int
+) -> tuple[DepthMap, Floats]:
+    """Add up the paths of a band, and find the label of the least sum and its margin."""
+    height, width, stride = costs.shape
+    n, n_channels = pair.max_disparity + 1, left.shape[1]
+    room = np.empty(7 * (width + 2) * (stride + 3), np.int16)
+    edges, by_label = np.empty(width + stride, np.uint8), np.empty(4 * (width + stride), np.int16)
+    total = np.zeros(costs.shape, np.uint16)
+    disparity, margin = (np.empty((height, width), np.float32) for _ in range(2))
+    sizes = height, width, n_channels, n, stride, jump
+    stereo_paths.semi_global(*sizes, penalties, left, right, costs, room, edges, by_label, total, disparity, margin)
+    return disparity, margin

@@ -1,0 +1,91 @@
+"""The AD-census cost of a pair: prepared once, then computed by kernels at any map, or in whole numbers for all labels.
+
+Colours are rounded to bytes; census words compare the mean of all channels to 1/256 of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth.kernels import stereo_costs
+from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
+from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
+
+CENSUS_SHAPE_PX = (7, 9)
+"""Height and width of the window whose pixels are compared with its centre: 62 bits."""
+PRICE_STEPS = 1024
+"""Steps of a cost of 1: solvers in whole numbers lose nothing."""
+GREY_LEVELS = 256
+"""Grey values between two bytes that census words tell apart."""
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class AdCensus:
+    """A cost of matching: a function from a disparity map to costs from 0 to 2."""
+
+    left: Bytes
+    """(height, channels, width), as the others."""
+    right: Bytes
+    words: Words
+    """Census words of the left view, (height, width)."""
+    other_words: Words
+    colour_price: Floats
+    """By the sum of differences over channels."""
+    census_price: Floats
+    """By the number of different bits."""
+
+    max_cost = 2.0
+
+    @classmethod
+    def of(cls, pair: StereoPair, colour_scale: float, census_scale: float) -> AdCensus:
+        """Prepare the cost of a pair."""
+        n_channels = pair.left.shape[2]
+        colour = 1 - np.exp(-np.arange(255 * n_channels + 1) / (n_channels * colour_scale))
+        census = 1 - np.exp(-np.arange(65) / census_scale)
+        colour_price, census_price = (
+            (np.rint(PRICE_STEPS * price) / PRICE_STEPS).astype(np.float32) for price in (colour, census)
+        )
+        words, other_words = (census_words(view) for view in (pair.left, pair.right))
+        return cls(byte_rows(pair.left), byte_rows(pair.right), words, other_words, colour_price, census_price)
+
+    def __call__(self, disparity: DepthMap) -> Floats:
+        """Compute the cost of each pixel's disparity; the right view's edge goes on."""
+        height, n_channels, width = self.left.shape
+        costs = np.empty((height, width), np.float32)
+        given = np.ascontiguousarray(disparity, np.float32)
+        views = self.left, self.right, self.words, self.other_words
+        prices = self.colour_price, self.census_price
+        stereo_costs.ad_census_at(height, width, n_channels, given, *views, *prices, costs)
+        return costs
+
+    def volume(self, rows: slice, n: int, stride: int, scale: float, beyond: int) -> NDArray[np.int16]:
+        """Compute the costs of some rows at disparities from 0 to n - 1, (rows, width, stride), in units of 1 / scale.
+
+        ``beyond`` is the cost of the labels from n on.
+        """
+        left, right = self.left[rows], reversed_rows(self.right[rows], stride - 1)
+        words, others = self.words[rows], reversed_rows(self.other_words[rows], stride - 1)
+        prices = (np.rint(scale * price).astype(np.int16) for price in (self.colour_price, self.census_price))
+        height, n_channels, width = left.shape
+        costs = np.empty((height, width, stride), np.int16)
+        room = np.empty(n, np.uint16)
+        stereo_costs.ad_census(
+            height, width, n_channels, n, stride, left, right, words, others, *prices, beyond, room, costs
+        )
+        return costs
+
+
+def census_words(view: Floats) -> Words:
+    """Compute a word for each pixel with one bit for each darker neighbour; the picture's edge is repeated."""
+    total = sum(view[..., channel] for channel in range(view.shape[2]))
+    grey = np.rint(np.clip(np.float32(GREY_LEVELS / view.shape[2]) * total, 0, 255 * GREY_LEVELS)).astype(np.uint16)
+    up, aside = (side // 2 for side in CENSUS_SHAPE_PX)
+    padded = np.pad(grey, ((up, up), (aside, aside)), mode="edge")
+    words = np.empty(grey.shape, np.uint64)
+    stereo_costs.census(*grey.shape, padded, words, np.empty(CENSUS_SHAPE_PX[0] * grey.shape[1], np.uint16))
+    return words

@@ -1,0 +1,39 @@
+"""Views as the kernels take them: bytes, row by row; and work on bands of rows in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth.vocabulary import Floats
+
+Bytes = NDArray[np.uint8]
+
+BANDS_PER_THREAD = 4
+"""Bands of rows that a thread works on one after another, so that threads end at about the same time."""
+
+
+def byte_rows(view: Floats) -> Bytes:
+    """Round a view (height, width, channels) of brightness 0..255 to bytes (height, channels, width)."""
+    rounded = np.rint(np.clip(view, 0, 255)).astype(np.uint8)
+    return np.ascontiguousarray(rounded.transpose(0, 2, 1))
+
+
+def reversed_rows(rows: NDArray[Any], n_repeated: int) -> NDArray[Any]:
+    """Reverse rows along the last axis, and repeat their first column behind their end."""
+    first = np.broadcast_to(rows[..., :1], (*rows.shape[:-1], n_repeated))
+    return np.concatenate([rows[..., ::-1], first], axis=-1)
+
+
+def in_bands(work: Callable[[int, int], Any], n_rows: int, threads: int = 1) -> None:
+    """Call a function with the first row of each band and the first behind it, in threads."""
+    if threads == 1:
+        work(0, n_rows)
+        return
+    edges = np.linspace(0, n_rows, threads * BANDS_PER_THREAD + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, edges[:-1], edges[1:]))

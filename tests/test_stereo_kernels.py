@@ -1,0 +1,207 @@
+"""The kernels of stereo beside their references, on every instruction set, in any number of threads and bands."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.ndimage import maximum_filter, median_filter, minimum_filter
+
+import stereo_oracle
+from sparsedepth.components import connected_components
+from sparsedepth.kernels import library
+from sparsedepth.stereo import ad_census, occlusion
+from sparsedepth.stereo.costs import COSTS, sample
+from sparsedepth.stereo.rows import byte_rows, reversed_rows
+from sparsedepth.stereo.solvers import semi_global
+from sparsedepth.vocabulary import StereoPair
+
+RNG = np.random.default_rng(0)
+
+
+def pair_of(height: int, width: int, channels: int, max_disparity: int, seed: int = 0) -> StereoPair:
+    """Views with flat parts and jumps, shifted by 2."""
+    rng = np.random.default_rng(seed)
+    coarse = rng.integers(0, 256, (-(-height // 3), -(-(width + 2) // 4), channels))
+    wide = np.clip(coarse.repeat(3, axis=0).repeat(4, axis=1)[:height, : width + 2] + rng.integers(-8, 9), 0, 255)
+    noisy = np.clip(wide + rng.integers(-9, 10, wide.shape), 0, 255)
+    return StereoPair(noisy[:, :width] * 1.0, wide[:, 2:] * 1.0, max_disparity)
+
+
+@pytest.mark.parametrize(("height", "width", "channels"), [(1, 2, 1), (4, 20, 3), (9, 33, 2)])
+def test_census_words_and_ad_census_are_what_they_are_defined_to_be(height, width, channels):
+    pair = pair_of(height, width, channels, min(width - 1, 17))
+    cost = ad_census.AdCensus.of(pair, 30.0, 15.0)
+    np.testing.assert_array_equal(cost.words, stereo_oracle.census_words(pair.left.sum(axis=2)))
+    expected = [stereo_oracle.ad_census(pair.left, pair.right, d) for d in range(pair.max_disparity + 1)]
+    np.testing.assert_allclose(sample(cost, pair, range(pair.max_disparity + 1)), expected, atol=1.001 / 1024)
+    volume = cost.volume(slice(0, height), len(expected), 32, 1024.0, 8191)
+    np.testing.assert_allclose(volume[..., : len(expected)], np.moveaxis(np.array(expected), 0, -1) * 1024, atol=1.001)
+    assert (volume[..., len(expected) :] == 8191).all()
+
+
+@pytest.mark.parametrize(("height", "width", "channels", "n"), [(1, 9, 1, 4), (6, 17, 3, 16), (11, 20, 3, 18)])
+def test_paths_are_the_cheapest_from_eight_sides(height, width, channels, n):
+    pair = pair_of(height, width, channels, n - 1, seed=n)
+    costs = np.random.default_rng(n).integers(0, 2000, (height, width, n))
+    penalties = np.array([[500, 125, 50], [2000, 500, 200]])
+    total = stereo_oracle.aggregate(
+        costs, pair.left.astype(np.uint8), pair.right.astype(np.uint8), penalties, jump=12, n=n
+    )
+    stride = -(-n // 16) * 16
+    padded = np.full((height, width, stride), semi_global.MAX_PATH, np.int16)
+    padded[..., :n] = costs
+    left, right = byte_rows(pair.left), reversed_rows(byte_rows(pair.right), stride - 1)
+    disparity, margin = semi_global._aggregate(padded, pair, left, right, penalties.astype(np.int16), 12)
+    best = total.argmin(axis=2)
+    away = np.abs(disparity - best)
+    assert (away <= 0.5).all()
+    apart = np.abs(np.arange(n) - best[..., None]) > 1
+    second = np.where(apart, total, 65535).min(axis=2)
+    np.testing.assert_array_equal(margin, second - total.min(axis=2))
+
+
+def test_fractions_are_those_of_a_parabola():
+    pair = pair_of(5, 30, 1, 9)
+    truth = np.random.default_rng(1).uniform(1, 8, pair.shape).astype(np.float32)
+
+    def unary(disparity: Any) -> Any:
+        return (disparity - truth) ** 2
+
+    found = semi_global.solve(unary, pair, None, RNG, step_penalty=0.0, jump_penalty=0.0)
+    np.testing.assert_allclose(found, truth, atol=0.05)
+
+
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
+def test_any_cost_is_rounded_and_solved(cost):
+    wide = np.random.default_rng(2).integers(0, 256, (8, 42, 3)).astype(float)
+    pair = StereoPair(wide[:, :40], wide[:, 2:], 10)
+    found = semi_global.solve(cost(pair), pair, None, RNG)
+    np.testing.assert_allclose(found[:, 6:-6], 2, atol=0.5)
+
+
+def test_a_cost_of_one_kind_is_solved_alike_as_volume_and_as_function():
+    pair = pair_of(12, 50, 3, 12)
+    cost = COSTS["ad_census"](pair)
+    one, other = (semi_global.solve(each, pair, None, RNG) for each in (cost, lambda disparity: cost(disparity)))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("height", "bytes_per_row"), [(1, 10), (90, 1), (90, 10), (1000, 7)])
+def test_bands_cover_all_rows_once_with_rows_around(height, bytes_per_row):
+    bands = semi_global.Bands(max_bytes=600, overlap_rows=12)
+    covered = []
+    for band, around in bands.of(height, bytes_per_row):
+        covered += range(height)[band]
+        assert around.start == max(band.start - 12, 0) or (band, around) == (slice(0, height),) * 2
+        assert (around.stop - around.start) * bytes_per_row <= max(600, 4 * 12 * bytes_per_row)
+    assert covered == list(range(height))
+
+
+def test_bands_of_rows_agree_with_the_whole():
+    pair = pair_of(90, 60, 3, 8, seed=3)
+    cost = COSTS["ad_census"](pair)
+    whole = semi_global.solve(cost, pair, None, RNG)
+    parts, _ = semi_global.solve_with_margin(cost, pair, bands=semi_global.Bands(1, 12))
+    assert (np.abs(parts - whole) > 0.5).mean() < 0.01
+
+
+def test_planes_beside_holes_are_those_of_ridge_regression():
+    rng = np.random.default_rng(4)
+    disparity = (rng.integers(0, 3, (20, 26)) + np.arange(26) * 0.1).astype(np.float32)
+    bad = rng.random(disparity.shape) < 0.3
+    guide = rng.integers(90, 130, (20, 26, 3), np.uint8)
+    level, slope = occlusion._surfaces(disparity, bad.view(np.uint8), byte_rows(guide), 1)
+    for y, x in np.argwhere(~bad):
+        beside = bad[y, max(x - 1, 0)] or bad[y, min(x + 1, 25)]
+        expected = stereo_oracle.plane_at(disparity, bad, guide, y, x) if beside else (float(disparity[y, x]), 0.0)
+        np.testing.assert_allclose([level[y, x], slope[y, x]], expected, atol=2e-3)
+
+
+def test_speckles_edges_and_medians_are_those_of_scipy():
+    disparity = RNG.integers(0, 6, (23, 31)).astype(np.float32)
+    component = connected_components(disparity, 1.0)
+    np.testing.assert_array_equal(occlusion.speckles(disparity, 9), np.bincount(component.ravel())[component] < 9)
+    np.testing.assert_array_equal(occlusion.smooth(disparity), median_filter(disparity, 3, mode="nearest"))
+    spread = maximum_filter(disparity, 5) - minimum_filter(disparity, 5)
+    np.testing.assert_array_equal(occlusion.near_edges(disparity, 2, 3.0), spread > 3)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_do_not_change_a_bit(threads):
+    pair = pair_of(37, 40, 3, 12, seed=5)
+    guide = byte_rows(pair.left)
+    disparity = semi_global.solve(COSTS["ad_census"](pair), pair, None, RNG)
+    bad = occlusion.lr_difference(disparity, disparity) > 0.5
+    works: list[Any] = [
+        lambda n: occlusion.lr_difference(disparity, disparity[::-1], n),
+        lambda n: occlusion.fill_background(disparity, bad, guide, n),
+        lambda n: occlusion.weighted_median(disparity, guide, bad, radius=5, every=2, threads=n),
+        lambda n: occlusion.near_edges(disparity, 2, threads=n),
+        lambda n: occlusion.smooth(disparity, n),
+    ]
+    for work in works:
+        np.testing.assert_array_equal(work(1), work(threads))
+
+
+def test_every_instruction_set_computes_the_same_bits():
+    if not library.load("baseline").processor_has_avx2():
+        pytest.skip("one instruction set only")
+    found = [_by_level(level) for level in ("baseline", "avx2")]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _by_level(level: str) -> list[Any]:
+    """Call the kernels of one library with the same arrays; what has floats is called."""
+    loaded, rng = ctypes.CDLL(library.load(level)._name), np.random.default_rng(6)
+    height, width, n, stride = 7, 21, 18, 32
+    costs = rng.integers(0, 2000, (height, width, stride)).astype(np.int16)
+    left, right = (rng.integers(0, 256, (height, 3, wide), np.uint8) for wide in (width, width + stride - 1))
+    penalties = np.array([[500, 125, 50], [2000, 500, 200]], np.int16)
+    room, edges, by_label = np.empty(7 * 23 * 35, np.int16), np.empty(60, np.uint8), np.empty(240, np.int16)
+    total, disparity, margin = np.zeros(costs.shape, np.uint16), *np.zeros((2, height, width), np.float32)
+    sizes = (height, width, 3, n, stride, 12)
+    _call(
+        loaded.stereo_semi_global,
+        *sizes,
+        penalties,
+        left,
+        right,
+        costs,
+        room,
+        edges,
+        by_label,
+        total,
+        disparity,
+        margin,
+    )
+    bad = (rng.random((height, width)) < 0.3).astype(np.uint8)
+    level_px, slope, reach = *np.zeros((2, height, width), np.float32), rng.random((13, 13), np.float32)
+    scales = (ctypes.c_float(0.00125), ctypes.c_float(250), ctypes.c_float(0.35))
+    _call(
+        loaded.stereo_surfaces,
+        0,
+        height,
+        height,
+        width,
+        3,
+        disparity,
+        bad,
+        left,
+        12,
+        2,
+        reach,
+        *scales,
+        level_px,
+        slope,
+    )
+    return [total[..., :n], disparity, margin, level_px, slope]
+
+
+def _call(function: Any, *given: Any) -> None:
+    """Call a function with arrays by address and whole numbers of 64 bits."""
+    arrays = (each.ctypes.data_as(ctypes.c_void_p) if isinstance(each, np.ndarray) else each for each in given)
+    function(*(ctypes.c_int64(each) if isinstance(each, int) else each for each in arrays))
