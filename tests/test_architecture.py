@@ -70,6 +70,7 @@ MAY_IMPORT = {
     "hole_filling": {"vocabulary", "holes"},
     "streams": {"vocabulary", "checks", "geometry", "sensors", "hole_filling", "kernels", "parallel"},
     "stream_video": {"vocabulary", "atomic_files"},
+    "cameras": {"vocabulary", "files", "geometry", "sensors", "data"},
     "sensor_pictures": {"vocabulary", "pictures", "sensors"},
     "data": {"vocabulary", "files", "sensors"},
     "experiments": {
@@ -120,6 +121,7 @@ MAY_IMPORT = {
         "sensor_pictures",
         "streams",
         "stream_video",
+        "cameras",
     },
     "serve": {
         "geometry",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from bags import write_plain, write_realsense_1
 from sparsedepth import Origin, Sensor
 from sparsedepth.data.rooms import room
 from sparsedepth.files import read, read_array, write
-from sparsedepth.files.bags import read_bag
 from sparsedepth.sensors.simulate import simulate
-from sparsedepth.vocabulary import InputError
 
 N_FRAMES = 8
 
@@ -73,33 +76,59 @@ def test_a_wrong_number_of_poses_is_refused(command, folder):
     assert "poses" in ended.err
 
 
-def write_bag(path, frames):
-    from rosbags.rosbag2 import Writer
-    from rosbags.typesys import Stores, get_typestore
-
-    store = get_typestore(Stores.ROS2_HUMBLE)
-    names = ("sensor_msgs/msg/Image", "std_msgs/msg/Header", "builtin_interfaces/msg/Time")
-    image, header, time = (store.types[name] for name in names)
-    with Writer(path, version=9) as bag:
-        connection = bag.add_connection("/camera/depth", image.__msgtype__, typestore=store)
-        for number, frame in enumerate(frames):
-            pixels = np.nan_to_num(frame).astype("<u2")
-            data = pixels.view(np.uint8).ravel()
-            message = image(header(time(number, 0), "c"), *pixels.shape, "16UC1", 0, pixels.strides[0], data)
-            bag.write(connection, number, store.serialize_cdr(message, image.__msgtype__))
-
-
 def test_a_bag_is_read(command, tmp_path, frames):
-    write_bag(tmp_path / "walk", frames[:4])
+    stored = [np.nan_to_num(frame).astype(np.uint16) for frame in frames[:4]]
+    write_plain(tmp_path / "walk", stored)
     ended = command("stream", tmp_path / "walk", "-o", tmp_path / "out", "--json")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["frames"] == 4
+    assert "/camera/depth/image_raw" in ended.err
     assert len(list((tmp_path / "out").glob("*.npz"))) == 4
-    with pytest.raises(InputError, match="topic"):
-        next(read_bag(tmp_path / "walk", "/camera/colour"))
 
 
-def test_what_is_no_bag_is_refused(tmp_path):
-    (tmp_path / "no.bag").write_bytes(b"this is no bag")
-    with pytest.raises(InputError, match="bag"):
-        next(read_bag(tmp_path / "no.bag"))
+def test_a_realsense_recording_is_in_its_own_unit(command, tmp_path, frames):
+    stored = [(4 * np.nan_to_num(frame)).astype(np.uint16) for frame in frames[:2]]
+    write_realsense_1(tmp_path / "rec.bag", stored, 0.00025)
+    ended = command("stream", tmp_path / "rec.bag", "-o", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    assert "0.25 mm" in ended.err
+    first = read(sorted((tmp_path / "out").iterdir())[0])
+    assert np.nanmedian(first.values) == pytest.approx(np.nanmedian(frames[0]), rel=0.01)
+
+
+def test_a_camera_streams_until_its_time_is_over(command, tmp_path):
+    arguments = ("stream", "--camera", "simulated", "-o", tmp_path / "out", "--seconds", "0.4", "--json")
+    ended = command(*arguments)
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["frames"] == len(list((tmp_path / "out").glob("*.npz"))) >= 1
+    assert told["dropped"] >= 0
+    assert command(*arguments).code == 2, "frames of another time are not mixed in"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_camera_with_all_written(tmp_path, number):
+    arguments = ("stream", "--camera", "simulated:2", "-o", "out", "--video", "look.gif", "--json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sparsedepth", *arguments], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + 60
+    while len(list(tmp_path.glob("out/*.npz"))) < 2 and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    files = sorted(tmp_path.glob("out/*"))
+    assert json.loads(out)["frames"] == len(files) >= 2
+    assert all(np.isfinite(read(file).values).any() for file in files)
+    assert (tmp_path / "look.gif").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("x.png", "--camera", "simulated"), ("--camera", "webcam"), ("--camera", "simulated", "--topic", "/depth")],
+)
+def test_one_source_is_named(command, tmp_path, arguments):
+    ended = command("stream", *arguments, "-o", tmp_path / "out")
+    assert ended.code == 2
+    assert "camera" in ended.err

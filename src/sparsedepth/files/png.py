@@ -24,7 +24,17 @@ def read(path: Path, budget: Budget) -> Stored:
         size, dtype = _check_header(file.read(29), budget)
     if os.path.getsize(path) > 2 * budget.bytes:
         raise InputError(f"the file is larger than twice the budget of {budget.bytes} bytes (most_bytes)")
-    with PngImageFile(path) as picture:
+    return _stored(path, size, dtype)
+
+
+def decode(content: bytes, budget: Budget) -> Pixels:
+    """Decode the bytes of a PNG file, such as a message holds; the header is checked first."""
+    size, dtype = _check_header(content[:29], budget)
+    return _stored(io.BytesIO(content), size, dtype).pixels
+
+
+def _stored(source: Path | io.BytesIO, size: tuple[int, int], dtype: np.dtype) -> Stored:
+    with PngImageFile(source) as picture:
         if picture.size != size:
             raise InputError("it has a second header that contradicts the first; it is broken")
         declared = from_text(picture.info.get(KEYWORD))

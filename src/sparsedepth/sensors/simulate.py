@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,6 +46,40 @@ def simulate(depth: DepthMap, sensor: Sensor, rng: np.random.Generator, frames: 
     noise = _in_time(truth.shape, sensor, rng, frames)
     measured = np.stack([_moved(truth, sensor, frame + pattern) for frame in noise])
     return quantised(_with_outliers(measured, sensor, rng), sensor.step)
+
+
+def simulate_each(scenes: Iterable[DepthMap], sensor: Sensor, rng: np.random.Generator) -> Iterator[Floats]:
+    """Simulate the frames of a scene that may move, one after the other.
+
+    Parameters
+    ----------
+    scenes
+        True depths (height, width) of each frame, in the unit of the sensor; NaN = missing. They may have no end.
+    sensor
+        The record of the sensor.
+    rng
+        Source of randomness.
+
+    Yields
+    ------
+    (height, width), quantised; depths beyond the range of the sensor become NaN. The fixed pattern stays.
+
+    Examples
+    --------
+    >>> scenes = (np.full((32, 32), depth) for depth in (1000.0, 1010.0))
+    >>> len(list(simulate_each(scenes, Sensor.preset("kinect_v1"), np.random.default_rng(0))))
+    2
+    """
+    pattern: Floats | None = None
+    noise = np.zeros(())
+    for scene in scenes:
+        truth = np.where((scene >= sensor.nearest) & (scene <= sensor.farthest), scene, np.nan)
+        fresh = correlated_noise(truth.shape, sensor.correlation, rng)
+        if pattern is None:
+            pattern, noise = sensor.pattern * correlated_noise(truth.shape, sensor.correlation, rng), fresh
+        else:
+            noise = sensor.temporal * noise + np.sqrt(1 - sensor.temporal**2) * fresh
+        yield quantised(_with_outliers(_moved(truth, sensor, noise + pattern), sensor, rng), sensor.step)
 
 
 def correlated_noise(shape: tuple[int, int], correlation: Correlation, rng: np.random.Generator) -> Floats:
