@@ -143,6 +143,8 @@ BOMBS = {
     "short.npy": lambda: npy_header((16_000, 16_000)) + bytes(64),
     "header.pfm": lambda: b"Pf\n200000 200000\n-1.0\n" + bytes(64),
     "short.pfm": lambda: b"Pf\n16000 16000\n-1.0\n" + bytes(64),
+    "header.bin": lambda: b"200000&200000&1&" + bytes(64),
+    "short.bin": lambda: b"16000&16000&1&" + bytes(64),
     "header.pgm": lambda: b"P5\n200000 200000\n65535\n" + bytes(64),
 }
 if HAS_EXR:
@@ -303,6 +305,9 @@ def test_pickles_are_not_opened(tmp_path):
         ("x.pgm", b"P6\n3 2\n255\n" + bytes(18), "colour"),
         ("x.pgm", b"P5\n3 2\n70000\n" + bytes(18), "largest value is 70000"),
         ("x.pgm", b"P5\n3 2\n255\n" + bytes(5), "ends after 5 of 6"),
+        ("x.bin", b"3&2&3&" + bytes(72), "holds normals"),
+        ("x.bin", b"3&2&1&" + bytes(8), "ends after 2 of 6"),
+        ("x.bin", b"1" * 60 + b"&2&1&", "does not begin"),
         ("x.tiff", b"II*\0\0\0\0\0", "cannot be read"),
         ("x.npy", b"PK\x03\x04" + bytes(60), "no npy"),
         ("x.npy", b"\x93NUMPY\x01\0\x04\0{'a(", "cannot be read"),

@@ -210,12 +210,22 @@ class TiledMap:
             slice(side.start, side.start + n) for side, n in zip(window.inside, (height, width), strict=True)
         )
         refused = origin[inside] == Origin.REFUSED
-        values = np.where(refused, np.nan, depth[inside].astype(np.float64) * self.scale + self.centre)
+        values = np.where(refused, np.nan, self._kept_or_restored(target, depth[inside]))
         rounding = (float(np.finfo(np.float32).eps) * max(self.scale, abs(self.centre))) ** 2
         spread = np.maximum(variance[inside].astype(np.float64) * self.scale**2, rounding)
         out.depth[target] = np.clip(values, *_range_of(out.depth))
         out.variance[target] = np.where(refused, np.inf, np.clip(spread, *_range_of(out.variance, above_zero=True)))
         out.origin[target] = origin[inside]
+
+    def _kept_or_restored(self, target: tuple[slice, slice], depth: Floats) -> Floats:
+        """Return depths in the unit of the map; pixels that did not change keep the bits that they came with."""
+        given = self.decoded[0][target] if self.decoded is not None else self._decoded_part(target)
+        kept = depth == ((given - self.centre) / self.scale).astype(np.float32)
+        return np.where(kept, given, depth.astype(np.float64) * self.scale + self.centre)
+
+    def _decoded_part(self, place: tuple[slice, slice]) -> Floats:
+        given = None if self.sensor_variance is None else self.sensor_variance[place]
+        return _decode(self.source[place], given, self.invalid)[0]
 
 
 def centre_and_scale(valid: Floats) -> tuple[float, float]:

@@ -171,6 +171,7 @@ ELSEWHERE = {
     "Belief", "InputError", "Intrinsics", "LearningStep", "Match", "Origin", "Restoration", "Sensor",  # records
     "PointCloud", "SparseCode",
     "InputWarning",  # the laws of warnings
+    "confidence_variance", "read_confidence", "read_normals", "write_normals",  # the laws of formats
     "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading
     "Competitor", "wavelet_frame",  # no map goes in
     "save_bars", "save_calibration", "save_curves", "save_mosaic", "save_origin",  # these draw what we computed

@@ -5,6 +5,8 @@ a file that declares more than the budget is refused before memory is allocated.
 entry in `FORMATS`, an encoding one in `PROFILES`.
 """
 
+from sparsedepth.files.colmap import read_normals, write_normals
+from sparsedepth.files.confidence import confidence_variance, read_confidence
 from sparsedepth.files.formats import FORMATS, Format
 from sparsedepth.files.numpy_arrays import read_about
 from sparsedepth.files.photos import read_photo
@@ -21,11 +23,15 @@ __all__ = [
     "DepthImage",
     "Format",
     "Profile",
+    "confidence_variance",
     "read",
     "read_about",
     "read_array",
+    "read_confidence",
     "read_map",
+    "read_normals",
     "read_photo",
     "write",
     "write_array",
+    "write_normals",
 ]

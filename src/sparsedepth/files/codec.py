@@ -90,7 +90,7 @@ def encode_floats(values: DepthMap, profile: Profile, unknown: float) -> Pixels:
         stored = (values.astype(np.float64) * _scale(profile)).astype(np.float32)
     if np.isinf(stored[known]).any():
         raise InputError(f"the largest value does not fit float32 at scale {profile.scale:g}; use a smaller scale")
-    for code in profile.invalid:
+    for code in {*profile.invalid, unknown}:
         if (stored[known] == np.float32(code)).any():
             raise InputError(f"a known pixel holds {code:g}, the code for unknown ones; give another one as invalid")
     stored[~known] = unknown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
+from copy import deepcopy
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -13,9 +14,14 @@ import numpy as np
 
 from sparsedepth.files.profiles import as_text, from_text
 from sparsedepth.files.stored import Budget, Pixels, Stored
-from sparsedepth.vocabulary import InputError, Profile
+from sparsedepth.vocabulary import InputError, Metadata, Profile
 
 ATTRIBUTE = "sparsedepth"
+FORMAT = "exr"
+STRUCTURE = frozenset(
+    ("channels", "compression", "type", "lineOrder", "tiles", "name", "view", "version", "chunkCount", "preview")
+) | {ATTRIBUTE, "dwaCompressionLevel", "maxSamplesPerPixel"}
+"""Attributes that belong to the layout of a file, which is written anew."""
 _REDIRECTING = Lock()
 """Standard output belongs to the process: two threads that redirect it at once would not restore it."""
 
@@ -40,7 +46,29 @@ def read(path: Path, budget: Budget) -> Stored:
             raise InputError(f"it has {len(file.parts)} parts; a map is one: save the part you mean")
         header = file.header()  # empty once the file is closed
         channel, declared = _check_header(header, library, budget), from_text(header.get(ATTRIBUTE))
-    return Stored(_pixels(path, channel, library), declared)
+        metadata = _attributes(header)
+    return Stored(_pixels(path, channel, library), declared, metadata=metadata)
+
+
+def _attributes(header: dict[str, Any]) -> Metadata | None:
+    """Return the attributes that a file has beyond those of its structure: windows, camera, dates, names."""
+    kept = [name for name, value in header.items() if name not in STRUCTURE and _is_plain(value)]
+    return Metadata(FORMAT, tuple((name, deepcopy(header[name])) for name in kept)) if kept else None
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether an attribute is a text, numbers, or several of them; others belong to the library."""
+    if isinstance(value, tuple | list):
+        return all(_is_plain(each) for each in value)
+    return isinstance(value, str | int | float | np.ndarray)
+
+
+def _fits(name: str, value: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether an attribute still holds: the window of a map that was cut does not."""
+    if name != "dataWindow":
+        return True
+    first, last = value
+    return (int(last[1]) - int(first[1]) + 1, int(last[0]) - int(first[0]) + 1) == shape
 
 
 def _pixels(path: Path, channel: str, library: Any) -> Pixels:
@@ -70,10 +98,12 @@ def _check_header(header: dict[str, Any], library: Any, budget: Budget) -> str:
     return name
 
 
-def write(pixels: Pixels, profile: Profile | None) -> bytes:
-    """Encode channel Z, without loss, and what its numbers mean."""
+def write(pixels: Pixels, profile: Profile | None, metadata: Metadata | None = None) -> bytes:
+    """Encode channel Z, without loss, what its numbers mean, and the attributes that came with them."""
     library = _library()
-    header = {"compression": library.ZIP_COMPRESSION, "type": library.scanlineimage}
+    entries = () if metadata is None else metadata.entries
+    header: dict[str, Any] = {name: value for name, value in entries if _fits(name, value, pixels.shape)}
+    header |= {"compression": library.ZIP_COMPRESSION, "type": library.scanlineimage}
     if profile is not None:
         header[ATTRIBUTE] = as_text(profile)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparsedepth.files import exr, netpbm, numpy_arrays, png, tiff
+from sparsedepth.files import colmap, exr, netpbm, numpy_arrays, png, tiff
 from sparsedepth.files.stored import Budget, Pixels, Stored
-from sparsedepth.vocabulary import InputError, Profile
+from sparsedepth.vocabulary import InputError, Metadata, Profile
 
 
 @dataclass(frozen=True)
@@ -17,26 +17,35 @@ class Format:
     """A reader of files and an encoder of their bytes; integer formats hold uint8 and uint16, others float32.
 
     ``unknown`` is what float files hold where nothing is known. ``says_meaning`` = the file carries its profile.
+    ``carries`` names the `Metadata` that the format holds; its encoder takes them as a third argument.
     """
 
     read: Callable[[Path, Budget], Stored]
-    write: Callable[[Pixels, Profile | None], bytes]
+    write: Callable[..., bytes]
     integers: bool = False
     unknown: float = math.nan
     says_meaning: bool = False
+    carries: str = ""
+
+    def encode(self, pixels: Pixels, profile: Profile | None, metadata: Metadata | None = None) -> bytes:
+        """Encode a file with its metadata, if the format holds them."""
+        if metadata is not None and metadata.format == self.carries:
+            return self.write(pixels, profile, metadata)
+        return self.write(pixels, profile)
 
 
-_TIFF = Format(tiff.read, tiff.write, says_meaning=True)
+_TIFF = Format(tiff.read, tiff.write, says_meaning=True, carries="tiff")
 
 FORMATS: dict[str, Format] = {
     ".png": Format(png.read, png.write, integers=True, says_meaning=True),
     ".pgm": Format(netpbm.read_pgm, netpbm.write_pgm, integers=True),
     ".pfm": Format(netpbm.read_pfm, netpbm.write_pfm, unknown=math.inf),
+    ".bin": Format(colmap.read, colmap.write, unknown=colmap.UNKNOWN),
     ".tif": _TIFF,
     ".tiff": _TIFF,
     ".npy": Format(numpy_arrays.read_npy, numpy_arrays.write_npy),
     ".npz": Format(numpy_arrays.read_npz, numpy_arrays.write_npz, says_meaning=True),
-    ".exr": Format(exr.read, exr.write, says_meaning=True),
+    ".exr": Format(exr.read, exr.write, says_meaning=True, carries="exr"),
 }
 
 

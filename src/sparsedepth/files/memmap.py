@@ -22,7 +22,7 @@ import tifffile
 from sparsedepth.files import numpy_arrays, tiff
 from sparsedepth.files.profiles import InvalidCodes, resolve_profile
 from sparsedepth.files.stored import Pixels, Stored, preallocate
-from sparsedepth.vocabulary import InputError, Profile
+from sparsedepth.vocabulary import InputError, Metadata, Profile
 
 SUFFIXES = (".npy", ".tif", ".tiff")
 MIN_PIXELS = 1 << 24
@@ -38,6 +38,7 @@ class MappedMap:
     pixels: Pixels
     profile: Profile
     assumed: str
+    metadata: Metadata | None = None
 
 
 def should_map(path: str | Path, pixels: int = MIN_PIXELS) -> bool:
@@ -70,7 +71,7 @@ def map_file(
         stored = _mapped_npy(path) if path.suffix.lower() == ".npy" else tiff.memory_mapped(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be mapped: {error}") from None
-    return MappedMap(stored.pixels, *resolve_profile(stored, path, profile, scale, invalid))
+    return MappedMap(stored.pixels, *resolve_profile(stored, path, profile, scale, invalid), stored.metadata)
 
 
 def _mapped_npy(path: Path) -> Stored:
@@ -79,7 +80,15 @@ def _mapped_npy(path: Path) -> Stored:
         return Stored(np.memmap(path, dtype, "r", file.tell(), shape))
 
 
-def new_file(path: Path, shape: tuple[int, int], dtype: np.dtype[Any], profile: Profile | None, *, kind: str) -> Pixels:
+def new_file(
+    path: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    profile: Profile | None,
+    *,
+    kind: str,
+    metadata: Metadata | None = None,
+) -> Pixels:
     """Create a file of zeros, to be filled through the array; its disk space is reserved now.
 
     ``kind`` is the suffix that the file will have.
@@ -90,7 +99,7 @@ def new_file(path: Path, shape: tuple[int, int], dtype: np.dtype[Any], profile: 
             npy.write_array_header_1_0(file, header)
             offset = file.tell()
     else:
-        offset = tiff.new_file(path, shape, dtype, profile)
+        offset = tiff.new_file(path, shape, dtype, profile, metadata)
     with open(path, "rb+") as file:
         preallocate(file, max(path.stat().st_size, offset + int(np.prod(shape)) * dtype.itemsize))
     return np.memmap(path, dtype, "r+", offset, shape)

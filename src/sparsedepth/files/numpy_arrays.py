@@ -16,7 +16,10 @@ import numpy.lib.format as npy
 from sparsedepth.files.stored import Budget, Pixels, Stored, read_pixels
 from sparsedepth.vocabulary import InputError, Profile
 
-MAP_NAMES = ("depth", "disparity", "inverse_depth", "range", "range_mm", "values", "arr_0")
+MAP_NAMES = (
+    *("depth", "disparity", "inverse_depth", "range", "range_mm", "values", "arr_0"),
+    *("depth_map", "depthmap", "depth_mm", "depth_m", "pred_depth", "depth_pred", "metric_depth", "disp", "z"),
+)
 """Names of the map in an npz file that holds other arrays too."""
 
 MAX_ARRAYS = 1000
@@ -88,7 +91,7 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget) 
 
 
 def _map_name(headers: Mapping[str, Header]) -> str:
-    flat = [name for name, header in headers.items() if len(header.shape) == 2 and header.dtype.kind in "fiu"]
+    flat = [name for name, header in headers.items() if len(_flat(header.shape)) == 2 and header.dtype.kind in "fiu"]
     named = [name for name in MAP_NAMES if name in flat]
     if len(flat) == 1:
         return flat[0]
@@ -158,11 +161,19 @@ def read_header(file: BinaryIO) -> Header:
 
 def _array(file: BinaryIO, budget: Budget) -> Pixels:
     header = read_header(file)
-    budget.allow(header.shape, header.dtype)
-    height, width = header.shape
+    shape = _flat(header.shape)
+    budget.allow(shape, header.dtype)
+    height, width = shape
     if header.fortran:
         return read_pixels(file, (width, height), header.dtype).T
     return read_pixels(file, (height, width), header.dtype)
+
+
+def _flat(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a single map without its axis of length 1: networks write (1, height, width)."""
+    if len(shape) == 3 and shape[0] == 1:
+        return shape[1:]
+    return shape[:2] if len(shape) == 3 and shape[2] == 1 else shape
 
 
 def write_npy(pixels: Pixels, profile: Profile | None) -> bytes:

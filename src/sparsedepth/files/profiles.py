@@ -19,15 +19,18 @@ PROFILES = {
         Profile("tum", "m", "depth", 5000.0, (0,), "uint16"),
         Profile("kitti", "m", "depth", 256.0, (0,), "uint16"),
         Profile("kitti-disparity", "px", "disparity", 256.0, (0,), "uint16"),
+        Profile("7-scenes", "mm", "depth", 1.0, (65535, 0), "uint16"),
         Profile("middlebury", "px", "disparity", None, (0,), "uint8"),
         Profile("ros", "mm", "depth", 1.0, (0,), "uint16", floats=Profile("ros", "m")),
         Profile("m", "m"),
         Profile("px", "px", "disparity"),
         Profile("1/m", "1/m", "inverse depth"),
+        Profile("height", "m", "height"),
     )
 }
-"""RealSense, Kinect, ScanNet: ``mm``. TUM RGB-D: ``tum``. Middlebury before 2014: ``middlebury`` and the scene's scale.
-ROS: ``ros``, millimetres in integer files and metres in float files. Float files: ``m``, ``px``, ``1/m``."""
+"""RealSense, Kinect, ScanNet: ``mm``. TUM RGB-D: ``tum``. 7-Scenes: ``7-scenes``. Middlebury before 2014:
+``middlebury`` and the scene's scale. ROS: ``ros``, millimetres in integer files and metres in float files. Float files:
+``m``, ``px``, ``1/m``. Elevation models: ``height``."""
 
 InvalidCodes = float | Sequence[float] | None
 """Stored numbers that mean unknown; None = those of the profile."""
@@ -102,14 +105,20 @@ def _assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str
 def _guess(stored: Stored, suffix: str, scaled: bool) -> Profile:
     dtype = stored.pixels.dtype
     zero = () if dtype.kind == "f" else (0.0,)
+    if stored.likely is not None:
+        return stored.likely
     if suffix == ".exr":
         return Profile("", "", invalid=(1e10,))  # what renderers write where a ray hits nothing
-    if suffix == ".pfm" or stored.name == "disparity":
+    if suffix == ".bin":
+        return Profile("", "", invalid=(0.0,))
+    if suffix == ".pfm" or stored.name in ("disparity", "disp"):
         return replace(PROFILES["px"], invalid=zero)
     if stored.name == "inverse_depth":
         return replace(PROFILES["1/m"], unit="", invalid=zero)
     if stored.name.endswith("_mm"):
         return replace(PROFILES["mm"], invalid=zero)
+    if stored.name.endswith("_m"):
+        return replace(PROFILES["m"], invalid=zero)
     if dtype.name == "uint8":
         return Profile("px", "px", "disparity", 1.0, (0,), "uint8")
     if dtype.name == "uint16":

@@ -63,7 +63,7 @@ def read(
     chosen, assumed = resolve_profile(stored, path, profile, scale, invalid)
     with describe_errors(path):
         values = decode(stored.pixels, chosen)
-    return DepthImage(values, chosen.unit, chosen.kind, chosen, assumed)
+    return DepthImage(values, chosen.unit, chosen.kind, chosen, assumed, stored.metadata)
 
 
 def read_map(path: str | Path, *, scale: float = 1.0, most_pixels: int = MOST_PIXELS) -> DepthMap:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.vocabulary import InputError, Profile, TooLargeError
+from sparsedepth.vocabulary import InputError, Metadata, Profile, TooLargeError
 
 Pixels = NDArray[Any]
 """(height, width), integer or float, as stored."""
@@ -22,13 +22,16 @@ CHUNK_BYTES = 1 << 20
 class Stored:
     """The pixels of a file, and what the file declares about them.
 
-    ``declared`` is the profile that the file carries, ``invalid`` a code, ``name`` the name of the array.
+    ``declared`` is the profile that the file carries, ``invalid`` a code, ``name`` the name of the array. ``likely`` is
+    what files like it hold, and ``metadata`` what the file says besides.
     """
 
     pixels: Pixels
     declared: Profile | None = None
     invalid: tuple[float, ...] | None = None
     name: str = ""
+    likely: Profile | None = None
+    metadata: Metadata | None = None
 
 
 @dataclass(frozen=True)

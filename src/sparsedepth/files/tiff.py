@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import tempfile
 import zlib
@@ -16,11 +15,11 @@ import numpy as np
 import tifffile
 from PIL.TiffImagePlugin import TiffImageFile
 
-from sparsedepth.files.profiles import as_text, from_text
 from sparsedepth.files.stored import CHUNK_BYTES, Budget, Pixels, Stored, preallocate
-from sparsedepth.vocabulary import InputError, Profile
+from sparsedepth.files.tiff_tags import carried_tags, declared_code, heights, own_profile, tags_to_write
+from sparsedepth.files.tiff_writing import encode, start_plain
+from sparsedepth.vocabulary import InputError, Metadata, Profile
 
-GDAL_NODATA = 42113
 ORIENTATION = 274
 DEFLATE = (8, 32946)
 MAX_PAGES = 100
@@ -32,7 +31,7 @@ def read(path: Path, budget: Budget) -> Stored:
         pixels = _pixels(path, page)
         if pixels.shape != page.shape:
             raise InputError(f"it holds {pixels.shape} pixels but declares {page.shape}")
-        return Stored(pixels, from_text(page.description), _declared_code(page))
+        return _stored(pixels, page)
 
 
 def memory_mapped(path: Path) -> Stored:
@@ -40,9 +39,8 @@ def memory_mapped(path: Path) -> Stored:
     size = path.stat().st_size
     with _opened(path, Budget(size, size)) as page:
         dtype = np.dtype(page.dtype).newbyteorder(page.parent.byteorder)
-        declared = from_text(page.description), _declared_code(page)
         if page.is_memmappable:
-            return Stored(np.memmap(path, dtype, "r", page.dataoffsets[0], page.shape), *declared)
+            return _stored(np.memmap(path, dtype, "r", page.dataoffsets[0], page.shape), page)
         with tempfile.TemporaryFile() as file:
             preallocate(file, page.imagelength * page.imagewidth * dtype.itemsize)
             pixels = np.memmap(file, np.dtype(page.dtype), "r+", 0, page.shape)
@@ -50,7 +48,7 @@ def memory_mapped(path: Path) -> Stored:
             if part is not None:
                 rows, columns = min(shape[1], page.imagelength - top), min(shape[2], page.imagewidth - left)
                 pixels[top : top + rows, left : left + columns] = part[0, :rows, :columns, 0]
-        return Stored(pixels, *declared)
+        return _stored(pixels, page)
 
 
 @contextmanager
@@ -92,9 +90,9 @@ def _pixels(path: Path, page: tifffile.TiffPage) -> Pixels:
         _check_segments(page, dtype.itemsize)
         return page.asarray()
     swapped = dtype == np.float32 and page.parent.byteorder == ">"  # Pillow turns these bytes once more than libtiff
-    if dtype in (np.uint8, np.uint16, np.float32) and not swapped:
+    if dtype in (np.uint8, np.uint16, np.int16, np.float32) and not swapped:
         with TiffImageFile(path) as picture:  # opened directly: the budget that counts is ours
-            return np.asarray(picture)
+            return np.asarray(picture).astype(dtype, copy=False)
     by = getattr(page.compression, "name", page.compression)
     raise InputError(f"its {dtype} numbers are compressed by {by} in a way that is not read; save it by plain deflate")
 
@@ -118,38 +116,26 @@ def _check_segments(page: tifffile.TiffPage, itemsize: int) -> None:
                 raise InputError(f"a compressed part of it holds more than the {allowed} bytes it may; it is broken")
 
 
-def _declared_code(page: tifffile.TiffPage) -> tuple[float, ...] | None:
-    tag = page.tags.get(GDAL_NODATA)
-    try:
-        return None if tag is None else (float(str(tag.value).strip("\0 ")),)
-    except ValueError:
-        return None
+def _stored(pixels: Pixels, page: tifffile.TiffPage) -> Stored:
+    """Return pixels with all that the page says of them."""
+    metadata, code = carried_tags(page), declared_code(page)
+    codes = None if code is None else (code,)
+    return Stored(pixels, own_profile(page), codes, likely=heights(metadata, code), metadata=metadata)
 
 
-def write(pixels: Pixels, profile: Profile | None) -> bytes:
-    """Encode deflated float32 TIFF that says what its numbers mean, with GeoTIFF's code for unknown pixels."""
-    content = io.BytesIO()
-    tifffile.imwrite(content, pixels, compression="zlib", **_tags(profile))
-    return content.getvalue()
+def write(pixels: Pixels, profile: Profile | None, metadata: Metadata | None = None) -> bytes:
+    """Encode deflated TIFF that says what its numbers mean, with GeoTIFF's code for unknown pixels."""
+    return encode(pixels, tags_to_write(profile, metadata))
 
 
-def new_file(path: Path, shape: tuple[int, int], dtype: np.dtype[Any], profile: Profile | None) -> int:
+def new_file(
+    path: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    profile: Profile | None,
+    metadata: Metadata | None = None,
+) -> int:
     """Create an uncompressed TIFF to be filled later; return where its pixels begin."""
-    written = tifffile.imwrite(
-        path, shape=shape, dtype=dtype, rowsperstrip=shape[0], returnoffset=True, **_tags(profile)
-    )
-    assert written is not None  # one strip: the pixels lie together
-    return written[0]
-
-
-def _tags(profile: Profile | None) -> dict[str, Any]:
-    tags: list[Any] = []
-    if profile is not None and profile.invalid:
-        tags.append((GDAL_NODATA, "s", 0, f"{profile.invalid[0]:.9g}", True))
-    return {
-        "photometric": "minisblack",
-        "description": None if profile is None else as_text(profile),
-        "metadata": None,
-        "extratags": tags,
-        "software": False,
-    }
+    head, begin = start_plain(shape, dtype, tags_to_write(profile, metadata))
+    path.write_bytes(head)
+    return begin

@@ -20,6 +20,7 @@ from sparsedepth.vocabulary import (
     DepthImage,
     InputError,
     Match,
+    Metadata,
     Profile,
     Restoration,
     Unit,
@@ -118,6 +119,9 @@ def encode_file(
     try:
         source = _map_of(image)
         stored, encoding = _encoding(source, file_format, profile, scale, invalid)
+        carried = _carried(source, file_format)
+        if carried is not None and carried.code is not None and invalid is None:
+            encoding, invalid = replace(encoding, invalid=(carried.code,)), carried.code
         pixels = _pixels(stored, encoding, file_format, coded=invalid is not None)
         converted = _converted(image.variance if isinstance(image, Restoration | Match) else None, source, stored)
         extra = _extra(stored, path, variance=_converted(variance, source, stored), origin=origin)
@@ -125,7 +129,10 @@ def encode_file(
             extra = _extra(stored, path, variance=converted, origin=image.origin) | extra
         if inside and about:
             extra["about"] = numpy_arrays.text_of(about)
-        content = numpy_arrays.write_npz(pixels, encoding, **extra) if extra else file_format.write(pixels, encoding)
+        if extra:
+            content = numpy_arrays.write_npz(pixels, encoding, **extra)
+        else:
+            content = file_format.encode(pixels, encoding, carried)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return EncodedFile(path, content, stored.unit, converted)
@@ -133,9 +140,15 @@ def encode_file(
 
 def _map_of(image: DepthImage | Restoration | Match | ArrayLike) -> DepthImage | ArrayLike:
     """Return the map of a result; one of which nothing is known is a plain array."""
-    if isinstance(image, Restoration) and image.profile is None and (image.unit, image.kind) == ("", "depth"):
+    if isinstance(image, Restoration) and not (image.profile or image.metadata or image.unit or image.kind != "depth"):
         return image.depth
     return image.image if isinstance(image, Restoration | Match) else image
+
+
+def _carried(source: DepthImage | ArrayLike, file_format: Format) -> Metadata | None:
+    """Return the metadata of an image that the format can hold."""
+    found = source.metadata if isinstance(source, DepthImage) else None
+    return found if found is not None and found.format == file_format.carries else None
 
 
 def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, stored: DepthImage) -> Any:
@@ -145,8 +158,11 @@ def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, store
     return as_array("variance", variance) * unit_factor(source.unit, source.kind, stored.unit) ** 2
 
 
-def write_array(path: str | Path, array: ArrayLike) -> None:
-    """Write numbers that are no depth: a variance to a float file (inf stays inf), origins to a PNG."""
+def write_array(path: str | Path, array: ArrayLike, *, metadata: Metadata | None = None) -> None:
+    """Write numbers that are no depth: a variance to a float file (inf stays inf), origins to a PNG.
+
+    ``metadata`` of the map goes into a file of its format, so that a variance lies on the ground where its map does.
+    """
     path = Path(path)
     file_format = format_of(path)
     numbers = _unmasked(as_array("what is to be written", array))
@@ -160,7 +176,7 @@ def write_array(path: str | Path, array: ArrayLike) -> None:
         raise InputError(
             f"{path} holds {' or '.join(wanted)} in 2-D and {came} came; convert it, or use another suffix"
         )
-    write_atomically(path, file_format.write(numbers, None))
+    write_atomically(path, file_format.encode(numbers, None, metadata))
 
 
 def _unmasked(array: Any) -> Pixels:

@@ -194,6 +194,10 @@ def _as_depth(image: DepthImage, variance: DepthMap) -> tuple[DepthMap, DepthMap
     """Return depths and their variances; those of inverse depths are of first order."""
     if image.kind == "disparity":
         raise InputError("the map holds disparities; turn them into depth by the calibration of the cameras first")
+    if image.kind == "height":
+        raise InputError(
+            "the map holds heights, which no pinhole camera sees; take columns, rows and heights as points"
+        )
     values = np.where(image.values > 0, image.values, np.nan)
     if image.kind == "depth":
         return values, variance

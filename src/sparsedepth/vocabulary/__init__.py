@@ -11,7 +11,7 @@ from sparsedepth.vocabulary.arrays import (
     Vector,
     as_array,
 )
-from sparsedepth.vocabulary.maps import UNIT_FACTORS, DepthImage, Kind, Profile, Unit, unit_factor
+from sparsedepth.vocabulary.maps import UNIT_FACTORS, DepthImage, Kind, Metadata, Profile, Unit, unit_factor
 from sparsedepth.vocabulary.results import Belief, Match, Origin, Restoration
 from sparsedepth.vocabulary.stereo_pair import StereoPair
 
@@ -25,6 +25,7 @@ __all__ = [
     "InputError",
     "Kind",
     "Match",
+    "Metadata",
     "Origin",
     "Patches",
     "Profile",

@@ -12,17 +12,18 @@ from sparsedepth.vocabulary.arrays import DepthMap, InputError, as_array
 Unit = Literal["m", "mm", "px", "1/m", ""]
 """What the numbers of a map count; "" = nobody said."""
 
-Kind = Literal["depth", "disparity", "inverse depth"]
+Kind = Literal["depth", "disparity", "inverse depth", "height"]
+"""Depth grows away from a camera; the others are larger for what is nearer. Heights may be negative, and 0 is one."""
 
 UNIT_FACTORS = {("m", "mm"): 1000.0, ("mm", "m"): 0.001}
 """(From, to) -> what depths are multiplied by; variances are multiplied by its square."""
 
 
 def unit_factor(unit: Unit, kind: Kind, wanted: Unit) -> float:
-    """Return what numbers in one unit are multiplied by to be in another one; only depth in m or mm converts."""
+    """Return what numbers in one unit are multiplied by to be in another one; only lengths in m or mm convert."""
     if unit == wanted:
         return 1.0
-    if kind != "depth" or (unit, wanted) not in UNIT_FACTORS:
+    if kind not in ("depth", "height") or (unit, wanted) not in UNIT_FACTORS:
         came = f"{kind} in {unit or 'an unknown unit'}"
         raise InputError(f"{came} cannot become {wanted!r}; only depth in m or mm can; say its unit when reading")
     return UNIT_FACTORS[unit, wanted]
@@ -54,11 +55,24 @@ class Profile:
 
 
 @dataclass(frozen=True, eq=False)
+class Metadata:
+    """What a file says besides its numbers, such as a place on the ground; a file of the same format carries it on.
+
+    ``code`` is the stored number that the file declares for unknown pixels.
+    """
+
+    format: str
+    entries: tuple[Any, ...]
+    code: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class DepthImage:
     """A map with what its numbers mean: float32, NaN = unknown.
 
     Any real array is taken: masked pixels and infinities become NaN. ``profile`` says how the file held it, so that it
     can be written the same way; ``assumed`` is the sentence on what was taken for granted, "" = nothing.
+    ``metadata`` is what the file said besides.
 
     >>> DepthImage([[1, 2], [3, np.inf]], unit="mm").to("m").values
     array([[0.001, 0.002],
@@ -70,6 +84,7 @@ class DepthImage:
     kind: Kind = "depth"
     profile: Profile | None = None
     assumed: str = ""
+    metadata: Metadata | None = None
 
     def __post_init__(self) -> None:
         _check_unit_and_kind(self.unit, self.kind)
@@ -80,7 +95,8 @@ class DepthImage:
         if unit == self.unit:
             return self
         factor = np.float64(unit_factor(self.unit, self.kind, unit))
-        return DepthImage((self.values * factor).astype(np.float32), unit, self.kind, assumed=self.assumed)
+        values = (self.values * factor).astype(np.float32)
+        return DepthImage(values, unit, self.kind, assumed=self.assumed, metadata=self.metadata)
 
 
 def _check_unit_and_kind(unit: str, kind: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.vocabulary.arrays import DepthMap
-from sparsedepth.vocabulary.maps import DepthImage, Kind, Profile, Unit
+from sparsedepth.vocabulary.maps import DepthImage, Kind, Metadata, Profile, Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class Origin(IntEnum):
 class Restoration:
     """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel.
 
-    ``unit``, ``kind`` and ``profile`` are those of the `DepthImage` that was restored: `sparsedepth.files.write` writes
-    the result as that map came. The result of an array has none.
+    ``unit``, ``kind``, ``profile`` and ``metadata`` are those of the `DepthImage` that was restored:
+    `sparsedepth.files.write` writes the result as that map came. The result of an array has none.
     """
 
     depth: DepthMap
@@ -53,15 +53,16 @@ class Restoration:
     profile: Profile | None = None
     warnings: tuple[str, ...] = ()
     """Sentences on what is suspicious about the map, such as codes taken for depths."""
+    metadata: Metadata | None = None
 
     @property
     def image(self) -> DepthImage:
         """The restored map with what its numbers mean, as float32."""
-        return DepthImage(self.depth, self.unit, self.kind, self.profile)
+        return DepthImage(self.depth, self.unit, self.kind, self.profile, metadata=self.metadata)
 
     def described_by(self, image: DepthImage) -> Restoration:
-        """Return the result with the unit, the kind and the profile of an image."""
-        return replace(self, unit=image.unit, kind=image.kind, profile=image.profile)
+        """Return the result with the unit, the kind, the profile and the metadata of an image."""
+        return replace(self, unit=image.unit, kind=image.kind, profile=image.profile, metadata=image.metadata)
 
 
 @dataclass(frozen=True, eq=False)

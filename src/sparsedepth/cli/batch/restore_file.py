@@ -124,9 +124,9 @@ def _write(spec: RestoreSpec, target: Target, result: Restoration) -> str:
         for path in target.outputs:
             path.parent.mkdir(parents=True, exist_ok=True)
         if target.variance is not None and file.variance is not None:
-            write_array(target.variance, file.variance)
+            write_array(target.variance, file.variance, metadata=result.metadata)
         if target.origin is not None:
-            write_array(target.origin, result.origin)
+            write_array(target.origin, result.origin, metadata=result.metadata)
         file.save()
     except (InputError, OSError):
         for path in fresh:
@@ -158,7 +158,7 @@ def _restore_mapped(spec: RestoreSpec, target: Target, blank: Outcome, context: 
                 options = {"variance": _mapped_variance(spec, target), **_meaning(source)}
                 out = spec.restore(source.pixels, **options, threads=context.threads, out=out)
                 _report_warnings(target, out.warnings, context)
-            shares = _convert(out, source.profile)
+            shares = _convert(out, source.profile, _unknown(target, source))
         with _recorded(spec, target, context):
             if target.origin is not None and target.origin.suffix.lower() != ".npy":
                 write_array(target.origin, np.asarray(out.origin))
@@ -181,22 +181,30 @@ def _mapped_variance(spec: RestoreSpec, target: Target) -> Any:
     return spec.read_variance(target)
 
 
+def _unknown(target: Target, source: memmap.MappedMap) -> float | None:
+    """Return the code for unknown pixels that the output carries from its source; None = NaN."""
+    carries = target.output.suffix.lower() in (".tif", ".tiff") and source.metadata is not None
+    return source.metadata.code if carries and source.metadata is not None else None
+
+
 def _allocate(target: Target, source: memmap.MappedMap, files: ExitStack) -> Restoration:
     """Create files for what was asked for, and temporary disk space for the rest."""
     height, width = source.pixels.shape
-    profile = Profile("", source.profile.unit, source.profile.kind)
+    code = _unknown(target, source)
+    profile = Profile("", source.profile.unit, source.profile.kind, invalid=() if code is None else (code,))
 
     def allocate(path: Path | None, dtype: type, profile: Profile | None) -> Pixels:
         if path is None or path.suffix.lower() not in memmap.SUFFIXES:
             return memmap.scratch((height, width), np.dtype(dtype), target.output.parent)
         temporary = files.enter_context(atomic_file(path))
-        return memmap.new_file(temporary, (height, width), np.dtype(dtype), profile, kind=path.suffix.lower())
+        options: dict[str, Any] = {"kind": path.suffix.lower(), "metadata": source.metadata}
+        return memmap.new_file(temporary, (height, width), np.dtype(dtype), profile, **options)
 
     depth = allocate(target.output, np.float32, profile)  # entered first, so that it takes its name last
     return Restoration(depth, allocate(target.variance, np.float32, None), allocate(target.origin, np.uint8, None))
 
 
-def _convert(out: Restoration, profile: Profile) -> Floats:
+def _convert(out: Restoration, profile: Profile, unknown: float | None) -> Floats:
     """Convert stored numbers to the unit of the map, in place; return the shares of the origins."""
     counts = np.zeros(len(Origin))
     rows = max(1, BLOCK_PIXELS // out.depth.shape[1])
@@ -206,4 +214,6 @@ def _convert(out: Restoration, profile: Profile) -> Floats:
         if profile.scale not in (None, 1.0):
             out.depth[block] = out.depth[block] / np.float64(profile.scale)
             out.variance[block] = out.variance[block] / np.float64(profile.scale) ** 2
+        if unknown is not None:
+            out.depth[block] = np.where(np.isfinite(out.depth[block]), out.depth[block], np.float32(unknown))
     return counts / out.origin.size

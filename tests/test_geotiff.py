@@ -1,0 +1,216 @@
+"""GeoTIFF: elevation models keep their place, their tags and their code for unknown pixels; zero is a height."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+
+from sparsedepth import Restorer, denoise, inpaint
+from sparsedepth.cli.batch.spec import RestoreSpec
+from sparsedepth.cli.options import MapReader
+from sparsedepth.files import DepthImage, read, write, write_array
+from sparsedepth.files.tiff_tags import CARRIED, MAX_BYTES
+
+rasterio = pytest.importorskip("rasterio")
+pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+from rasterio.transform import Affine  # noqa: E402
+
+Y, X = np.mgrid[:40, :56]
+HEIGHTS = np.round(8 * np.sin(X / 9) - 0.4 * Y, 2)  # from -24 to 8 m: a valley below the sea
+VOID = (abs(X - 30) < 3) & (abs(Y - 20) < 4)
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {"dtype": "float32", "nodata": -9999.0},
+    "tiled, LZW": {"dtype": "float32", "nodata": -9999.0, "compress": "lzw", "tiled": True, "blockxsize": 16,
+                   "blockysize": 16},
+    "floating predictor": {"dtype": "float32", "nodata": -32767.0, "compress": "deflate", "predictor": 3},
+    "ESRI": {"dtype": "float32", "nodata": -3.4028234663852886e38},
+    "NaN": {"dtype": "float32", "nodata": float("nan")},
+    "SRTM": {"dtype": "int16", "nodata": -32768, "compress": "deflate"},
+    "SRTM, LZW": {"dtype": "int16", "nodata": -32768, "compress": "lzw"},
+    "32 bits": {"dtype": "int32", "nodata": -99999},
+    "double": {"dtype": "float64", "nodata": -9999.0, "compress": "deflate"},
+    "big-endian": {"dtype": "float32", "nodata": -9999.0, "ENDIANNESS": "BIG"},
+    "BigTIFF": {"dtype": "float32", "nodata": -9999.0, "BIGTIFF": "YES"},
+    "zero is unknown": {"dtype": "float32", "nodata": 0.0},
+    "no code": {"dtype": "int16", "nodata": None},
+}  # fmt: skip
+"""How programs write elevation models."""
+
+
+def model(path: Path, name: str) -> NDArray[Any]:
+    """Write an elevation model as rasterio does, with a void where there is a code for one; return its pixels."""
+    options = KINDS[name]
+    values = HEIGHTS.astype(options["dtype"])
+    if options["nodata"] is not None:
+        values[VOID] = options["nodata"]
+    transform = Affine(0.5, 0.1, 500_000, 0.1, -0.5, 4_649_776) if name == "plain" else Affine(2, 0, 7, 0, -2, 9)
+    common = {"driver": "GTiff", "height": 40, "width": 56, "count": 1, "crs": "EPSG:32633", "transform": transform}
+    with rasterio.open(path, "w", **common, **options) as file:
+        file.write(values, 1)
+        file.update_tags(project="dam, süd", TIFFTAG_DATETIME="2024:05:01 10:00:00", AREA_OR_POINT="Point")
+        file.update_tags(1, sensor="lidar")
+        file.units, file.descriptions = ("metre",), ("surface",)
+    return values
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """Return all that rasterio says of a file besides its pixels and their layout."""
+    with rasterio.open(path) as file:
+        return {
+            "tags": file.tags(), "band": file.tags(1), "crs": file.crs, "transform": tuple(file.transform),
+            "nodata": str(file.nodata), "units": file.units, "descriptions": file.descriptions, "gcps": file.gcps,
+            "scales": file.scales, "offsets": file.offsets,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_filled_model_has_equal_tags_and_measured_heights(name, tmp_path):
+    values = model(tmp_path / "before.tif", name)
+    image = read(tmp_path / "before.tif")
+    assert (image.kind, image.unit) == ("height", "m")
+    unknown = VOID if KINDS[name]["nodata"] is not None else np.zeros_like(VOID)
+    if name == "zero is unknown":
+        unknown = unknown | (values == 0)
+    np.testing.assert_array_equal(np.isnan(image.values), unknown, "zero and what is below it are heights")
+    np.testing.assert_array_equal(image.values[~unknown], values[~unknown].astype(np.float32))
+    write(tmp_path / "copy.tif", image)
+    write(tmp_path / "after.tif", inpaint(image, quality="fast"))
+    expected = facts(tmp_path / "before.tif")
+    assert facts(tmp_path / "copy.tif") == expected
+    assert facts(tmp_path / "after.tif") == expected
+    with rasterio.open(tmp_path / "copy.tif") as file:
+        np.testing.assert_array_equal(file.read(1, masked=True).mask & unknown, unknown)
+        np.testing.assert_array_equal(file.read(1)[~unknown], values[~unknown].astype(np.float32))
+    with rasterio.open(tmp_path / "after.tif") as file:
+        filled = file.read(1)
+    np.testing.assert_array_equal(filled[~unknown], values[~unknown].astype(np.float32))
+    assert np.abs(filled[unknown] - HEIGHTS[unknown]).max(initial=0) < 1
+
+
+def test_what_is_written_is_read_again_with_its_meaning(tmp_path):
+    model(tmp_path / "before.tif", "plain")
+    write(tmp_path / "after.tif", denoise(read(tmp_path / "before.tif"), quality="fast"))
+    again = read(tmp_path / "after.tif")
+    assert (again.kind, again.unit, again.assumed) == ("height", "m", "")
+    write(tmp_path / "third.tif", again)
+    assert (tmp_path / "third.tif").read_bytes() == (tmp_path / "after.tif").read_bytes()
+
+
+def test_the_command_line_keeps_tags(command, tmp_path):
+    model(tmp_path / "before.tif", "plain")
+    words = ("--fill", "none", "--quality", "fast", "--variance-out", tmp_path / "variance.tif")
+    ended = command("inpaint", tmp_path / "before.tif", "-o", tmp_path / "after.tif", *words)
+    assert ended.code == 0, ended.err
+    expected = facts(tmp_path / "before.tif")
+    assert facts(tmp_path / "after.tif") == expected
+    spread = facts(tmp_path / "variance.tif")
+    assert (spread["transform"], spread["crs"], spread["nodata"]) == (expected["transform"], expected["crs"], "None")
+    with rasterio.open(tmp_path / "after.tif") as file:
+        assert (file.read(1)[VOID] == -9999).all(), "what was not filled is the file's own unknown"
+
+
+def test_a_code_of_ones_own_replaces_the_tag(tmp_path):
+    model(tmp_path / "before.tif", "plain")
+    write(tmp_path / "after.tif", read(tmp_path / "before.tif"), invalid=-1e6)
+    with rasterio.open(tmp_path / "after.tif") as file:
+        assert file.nodata == -1e6
+        assert (file.read(1)[VOID] == -1e6).all()
+
+
+def test_depths_with_geo_tags_can_be_read_as_depths(tmp_path):
+    model(tmp_path / "x.tif", "plain")
+    assert (read(tmp_path / "x.tif", "m").kind, read(tmp_path / "x.tif", "m").unit) == ("depth", "m")
+    assert read(tmp_path / "x.tif", "height").to("mm").unit == "mm"
+
+
+def test_other_formats_and_arrays_carry_nothing(tmp_path):
+    model(tmp_path / "x.tif", "plain")
+    image = read(tmp_path / "x.tif")
+    write(tmp_path / "x.npz", image)
+    assert read(tmp_path / "x.npz").metadata is None
+    np.testing.assert_array_equal(read(tmp_path / "x.npz").values, image.values)
+    write(tmp_path / "plain.tif", DepthImage(image.values, "m"))
+    assert read(tmp_path / "plain.tif").metadata is None
+
+
+@pytest.mark.parametrize("name", ["plain", "SRTM, LZW", "big-endian", "ESRI"])
+def test_a_model_that_stays_in_its_file_has_equal_tags(name, run_spec, tmp_path):
+    (tmp_path / "in").mkdir()
+    model(tmp_path / "in" / "x.tif", name)
+    restorer = Restorer(quality="fast", correct=False, fill="none")
+    spec = RestoreSpec(restorer, {}, MapReader("auto", None, None), None, None, None)
+    for way, pixels in (("mapped", 100), ("read", 1 << 30)):
+        ended = run_spec(replace(spec, mapped_pixels=pixels), tmp_path / "in", tmp_path / way)
+        assert ended.code == 0, ended.err
+        assert facts(tmp_path / way / "x.tif") == facts(tmp_path / "in" / "x.tif")
+    with rasterio.open(tmp_path / "mapped" / "x.tif") as one, rasterio.open(tmp_path / "read" / "x.tif") as other:
+        np.testing.assert_array_equal(one.read(1), other.read(1))
+        assert (one.read(1, masked=True).mask == VOID).all()
+
+
+# --- our own encoder against readers of others, and hostile tags ----------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (1, 70_000), (300, 1000)])
+def test_others_read_what_we_encode(dtype, shape, tmp_path):
+    values = np.random.default_rng(0).uniform(0, 255, shape).astype(dtype)
+    if dtype == "float32":
+        write_array(tmp_path / "x.tif", values)
+    else:
+        (tmp_path / "x.tif").write_bytes(_encoded(values))
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "x.tif"), values)
+    with rasterio.open(tmp_path / "x.tif") as file:
+        np.testing.assert_array_equal(file.read(1), values)
+
+
+def _encoded(values):
+    from sparsedepth.files import tiff
+
+    return tiff.write(values, None)
+
+
+def tags_of(path: Path) -> dict[int, tuple[Any, ...]]:
+    with tifffile.TiffFile(path) as file:
+        return {tag.code: (tag.dtype, tag.count, tag.value) for tag in file.pages.first.tags if tag.code in CARRIED}
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_every_carried_tag_survives(order, tmp_path):
+    """Byte by byte, whatever its type and the byte order of its file."""
+    extra = [
+        (269, 2, 0, "map.tif", True), (315, 2, 0, "me", True), (700, 1, 5, b"<x/>\n", True),
+        (33550, 12, 3, (0.5, 0.5, 0.0), True), (33922, 12, 6, (0.0, 0.0, 0.0, 5e5, 4e6, 0.0), True),
+        (34735, 3, 8, (1, 1, 0, 1, 1024, 0, 1, 1), True), (34736, 12, 1, (6378137.0,), True),
+        (34737, 2, 0, "WGS 84|", True), (50844, 12, 2, (1.5, 2.5), True),
+    ]  # fmt: skip
+    tifffile.imwrite(
+        tmp_path / "a.tif", HEIGHTS.astype(np.float32), byteorder=order, extratags=extra, resolution=(72.5, 300),
+        description="a valley", software="mapper 3", metadata=None,
+    )  # fmt: skip
+    write(tmp_path / "b.tif", read(tmp_path / "a.tif"))
+    assert len(tags_of(tmp_path / "a.tif")) == 14
+    assert tags_of(tmp_path / "b.tif") == tags_of(tmp_path / "a.tif")
+
+
+def test_tags_beyond_their_budget_are_left_out(tmp_path):
+    extra = [(42112, 2, 0, "x" * (MAX_BYTES + 1), True), (315, 2, 0, "me", True)]
+    tifffile.imwrite(tmp_path / "a.tif", np.ones((4, 4), np.float32), extratags=extra, metadata=None)
+    image = read(tmp_path / "a.tif")
+    assert image.metadata is not None
+    assert 42112 not in {tag.code for tag in image.metadata.entries}
+    assert 315 in {tag.code for tag in image.metadata.entries}
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", struct.pack("<5H", 1, 1, 0, 9, 4099)], ids=["none", "odd", "short"])
+def test_geo_keys_that_make_no_sense_are_carried_and_not_believed(content, tmp_path):
+    extra = [(34735, 7, len(content) or 1, content or b"\0", True)]
+    tifffile.imwrite(tmp_path / "a.tif", np.ones((4, 4), np.float32), extratags=extra, metadata=None)
+    assert read(tmp_path / "a.tif").unit == ""
