@@ -12,7 +12,7 @@ import pytest
 from sparsedepth.experiments._scenes import cut_out, known, small_scene
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.stereo import cuts, proposals
-from sparsedepth.stereo.fusion import COST_STEPS, SecondOrderEnergy, fuse, hidden_pixels, reduced
+from sparsedepth.stereo.fusion import COST_STEPS, Choices, SecondOrderEnergy, fuse
 from sparsedepth.stereo.prior import Feedback, with_belief
 from sparsedepth.stereo.solvers import second_order
 from sparsedepth.vocabulary import Belief, InputError, StereoPair
@@ -23,15 +23,15 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason=
 def random_energy(rng: np.random.Generator, shape: tuple[int, int]) -> SecondOrderEnergy:
     wanted, price = rng.uniform(0, 4, shape), rng.uniform(0.1, 0.7, shape)
 
-    def seen(disparity):
-        return np.minimum(price * np.abs(disparity - wanted), 0.69)
-
-    def hidden(disparity):
-        return np.full(disparity.shape, 0.7)
+    def costs(disparity):
+        return np.minimum(price * np.abs(disparity - wanted), 0.69), np.full(disparity.shape, 0.7)
 
     height, width = shape
-    rows, columns = rng.choice([0.2, 2.0], (height, width - 2)), rng.choice([0.2, 2.0], (max(height - 2, 0), width))
-    return SecondOrderEnergy(seen, hidden, rows, columns, 1.2)
+    rows, columns = (
+        rng.choice([0.2, 2.0], (height, max(width - 2, 0))),
+        rng.choice([0.2, 2.0], (max(height - 2, 0), width)),
+    )
+    return SecondOrderEnergy(costs, rows, columns, 1.2)
 
 
 def two_maps(rng: np.random.Generator, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +56,7 @@ def least_over_help(problem: cuts.Polynomial, pixels: np.ndarray) -> float:
 def test_the_reduced_energy_is_the_energy_of_every_choice(seed, shape):
     rng = np.random.default_rng(seed)
     energy, (current, proposal) = random_energy(rng, shape), two_maps(rng, shape)
-    problem = reduced(energy, current, proposal)
+    problem = Choices.of(energy, current, proposal).polynomial()
     everything = least_over_help(problem, np.zeros(current.size))
     choices = list(product((0, 1), repeat=current.size))
     for choice in [choices[i] for i in rng.permutation(len(choices))[:300]]:
@@ -65,22 +65,63 @@ def test_the_reduced_energy_is_the_energy_of_every_choice(seed, shape):
         assert least_over_help(problem, pixels) - everything == pytest.approx(direct, abs=1e-4)
 
 
-def test_a_pixel_is_hidden_by_a_nearer_one_on_its_line_of_sight():
-    """Against the rule written out, pair by pair."""
-    rng = np.random.default_rng(3)
-    disparity = two_maps(rng, (5, 12))[0]
-    place = np.arange(12) - disparity
-    for y, x in np.ndindex(5, 12):
+def slow_costs(energy: SecondOrderEnergy, disparity: np.ndarray) -> np.ndarray:
+    """What every pixel costs, with the bends around it; pair by pair and triple by triple."""
+    height, width = disparity.shape
+    place = np.arange(width, dtype=np.float32) - disparity
+    seen, hidden = energy.costs(disparity)
+    costs = np.empty(disparity.shape)
+    for y, x in np.ndindex(height, width):
         nearer = (np.abs(place[y] - place[y, x]) < 0.5) & (disparity[y] > disparity[y, x]) & (place[y, x] >= 0)
-        assert hidden_pixels(disparity)[y, x] == nearer.any()
-    assert hidden_pixels(disparity).any()
+        costs[y, x] = hidden[y, x] if nearer.any() else seen[y, x]
+        if 0 < x < width - 1:
+            second = disparity[y, x - 1] - 2 * disparity[y, x] + disparity[y, x + 1]
+            costs[y, x] += energy.along_rows[y, x - 1] * min(abs(second) / energy.bend, 1)
+        if 0 < y < height - 1:
+            second = disparity[y - 1, x] - 2 * disparity[y, x] + disparity[y + 1, x]
+            costs[y, x] += energy.along_columns[y - 1, x] * min(abs(second) / energy.bend, 1)
+    return costs
+
+
+@pytest.mark.parametrize("shape", [(5, 12), (1, 30), (30, 1), (2, 2), (7, 40)])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_costs_of_a_choice_are_those_of_its_map(seed, shape):
+    """Against the rule written out; a pixel is hidden by a nearer one on its line of sight."""
+    rng = np.random.default_rng(seed)
+    energy, (current, proposal) = random_energy(rng, shape), two_maps(rng, shape)
+    choices, taken = Choices.of(energy, current, proposal), rng.random(shape) < 0.5
+    chosen = np.where(taken, proposal, current)
+    slow = slow_costs(energy, chosen)
+    np.testing.assert_allclose(choices.costs(taken), slow, atol=1e-5)
+    assert choices.value(taken) == pytest.approx(slow.sum(), abs=1e-4)
+    assert energy.value(chosen) == choices.value(taken)
+
+
+def test_pixels_hide_each_other():
+    """So that the law above does not hold for want of cases."""
+    disparity = two_maps(np.random.default_rng(3), (5, 12))[0]
+    none = np.zeros((5, 10)), np.zeros((3, 12))
+    energy = SecondOrderEnergy(lambda d: (np.zeros(d.shape), np.ones(d.shape)), *none, 1.0)
+    assert 0 < energy.value(disparity) < 60
+
+
+def test_many_pixels_on_one_line_of_sight_find_room():
+    """A wall seen from the side: all pairs of a row matter."""
+    current = np.broadcast_to(np.arange(40, dtype=np.float32), (2, 40))
+    energy = random_energy(np.random.default_rng(0), (2, 40))
+    choices = Choices.of(energy, current, current[:, ::-1].copy())
+    problem = choices.polynomial()
+    base = least_over_help(problem, np.zeros(80))
+    for taken in (np.ones((2, 40), bool), np.random.default_rng(1).random((2, 40)) < 0.5):
+        found = least_over_help(problem, taken.ravel().astype(int)) - base
+        assert found == pytest.approx(choices.value(taken) - choices.value(taken & False), abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_roof_duality_tells_of_a_fusion_is_in_the_best_choice(seed):
     rng, shape = np.random.default_rng(seed), (3, 3)
     energy, (current, proposal) = random_energy(rng, shape), two_maps(rng, shape)
-    labels = cuts.roof_duality(reduced(energy, current, proposal))[: current.size].reshape(shape)
+    labels = cuts.roof_duality(Choices.of(energy, current, proposal).polynomial())[: current.size].reshape(shape)
     choices = [np.array(choice).reshape(shape) for choice in product((0, 1), repeat=current.size)]
     values = [energy.value(np.where(choice == 1, proposal, current)) for choice in choices]
     best = choices[int(np.argmin(values))]
@@ -128,10 +169,10 @@ def test_a_map_fused_with_itself_is_itself():
 
 def test_planes_cost_nothing_to_bend():
     rows, columns = np.mgrid[:7, :9].astype(np.float32)
-    energy = random_energy(np.random.default_rng(0), (7, 9))
-    _, along_rows, along_columns = energy.parts(0.3 * columns + 0.2 * rows + 1)
-    np.testing.assert_allclose(along_rows, 0, atol=1e-5)
-    np.testing.assert_allclose(along_columns, 0, atol=1e-5)
+    bends = random_energy(np.random.default_rng(0), (7, 9))
+    energy = SecondOrderEnergy(lambda d: (0 * d, 0 * d), bends.along_rows, bends.along_columns, bends.bend)
+    assert energy.value(0.3 * columns + 0.2 * rows + 1) == pytest.approx(0, abs=1e-4)
+    assert energy.value((0.3 * columns + 0.2 * rows + 1) ** 2) > 1
 
 
 def slanted(shape: tuple[int, int] = (30, 50)) -> tuple[np.ndarray, np.ndarray]:
@@ -243,7 +284,9 @@ def test_a_belief_holds_hidden_pixels_too_and_its_mean_can_be_proposed():
     unary = with_belief(data, Belief(mean, np.full(pair.shape, 0.25)), Feedback(prior=0.5, least_weight=1.0))
     energy = second_order.energy_of(unary, pair)
     at = np.full(pair.shape, 3.0, np.float32)
-    np.testing.assert_allclose(energy.hidden(at) - second_order.HIDDEN_COST, unary(at) - data(at), atol=1e-6)
-    assert (energy.hidden(at) >= energy.seen(at)).all()
+    seen, hidden = energy.costs(at)
+    np.testing.assert_array_equal(seen, unary(at))
+    np.testing.assert_allclose(hidden - second_order.HIDDEN_COST, unary(at) - data(at), atol=1e-6)
+    assert (hidden >= seen).all()
     steps = list(second_order.fusions(unary, pair, None, np.random.default_rng(0), schedule="touch", with_mean=True))
     assert "belief" in {step.proposal for step in steps}

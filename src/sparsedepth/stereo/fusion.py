@@ -10,7 +10,7 @@ variable a triple, and a pixel hidden by several, make pairs of them, of which r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, label
 
+from sparsedepth.kernels import fusion as kernels
 from sparsedepth.stereo.cuts import UNLABELLED, Polynomial, overlay, roof_duality
-from sparsedepth.vocabulary import DepthMap, Floats, UnaryCost
+from sparsedepth.vocabulary import DepthMap, Floats
 
-SAME_LINE_PX = 0.5
-"""Two pixels that land nearer in the right view, in pixels, are on one line of sight."""
 COST_STEPS = 16.0
 """Times finer than `cuts` are costs rounded: they are mostly below one."""
 PROPOSAL_COST = 1 / 4096
@@ -33,16 +32,13 @@ MIN_CHANGE_PX = 0.01
 MIN_ENERGY_GAIN = 1e-6
 """A gain that rounding could feign."""
 
-Index = NDArray[np.intp]
-
 
 @dataclass(frozen=True, eq=False)
 class SecondOrderEnergy:
     """The energy of a map: the cost of every pixel, visible or hidden, and of every three neighbours."""
 
-    seen: UnaryCost
-    hidden: UnaryCost
-    """What a pixel costs that another one hides; never less than if it were seen."""
+    costs: Callable[[DepthMap], tuple[Floats, Floats]]
+    """A map -> what its pixels cost if seen, and if another one hides them, which is never less."""
     along_rows: Floats
     """(height, width - 2): the most that a bend around each inner pixel costs."""
     along_columns: Floats
@@ -52,22 +48,83 @@ class SecondOrderEnergy:
 
     def value(self, disparity: DepthMap) -> float:
         """Compute the energy of a map."""
-        return float(sum(part.sum(dtype=np.float64) for part in self.parts(disparity)))
+        return Choices.of(self, disparity, disparity).value(np.zeros(disparity.shape, bool))
 
-    def parts(self, disparity: DepthMap) -> tuple[Floats, Floats, Floats]:
-        """Compute the costs of pixels, of bends along rows and of bends along columns."""
-        pixels = np.where(hidden_pixels(disparity), self.hidden(disparity), self.seen(disparity))
-        rows, columns = (self._bends(triple, most) for triple, most in self._triples(disparity))
-        return pixels, rows, columns
 
-    def _triples(self, values: NDArray[Any]) -> list[tuple[tuple[NDArray[Any], ...], Floats]]:
-        rows = values[:, :-2], values[:, 1:-1], values[:, 2:]
-        columns = values[:-2], values[1:-1], values[2:]
-        return [(rows, self.along_rows), (columns, self.along_columns)]
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Two maps, of which each pixel is to take one: disparities and costs, (2, height, width)."""
 
-    def _bends(self, triple: tuple[Floats, ...], most: Floats) -> Floats:
-        before, centre, after = triple
-        return most * np.minimum(np.abs(before - 2 * centre + after) / np.float32(self.bend), 1)
+    maps: Floats
+    seen: Floats
+    hidden: Floats
+    bends: tuple[Floats, Floats, float]
+    """`SecondOrderEnergy.along_rows`, ``along_columns`` and ``bend``."""
+
+    @classmethod
+    def of(cls, energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap) -> Choices:
+        costs = [energy.costs(each) for each in (current, proposal)]
+        maps, seen, hidden = (
+            np.stack(pair).astype(np.float32) for pair in ((current, proposal), *zip(*costs, strict=True))
+        )
+        rows, columns = (np.ascontiguousarray(most, np.float32) for most in (energy.along_rows, energy.along_columns))
+        return cls(maps, seen, hidden, (rows, columns, energy.bend))
+
+    def value(self, taken: NDArray[np.bool_]) -> float:
+        """Compute the energy of a choice (height, width)."""
+        return self._costs(taken)[1]
+
+    def costs(self, taken: NDArray[np.bool_]) -> Floats:
+        """Compute what each pixel of a choice costs, with the bends around it."""
+        return self._costs(taken)[0]
+
+    def _costs(self, taken: NDArray[np.bool_]) -> tuple[Floats, float]:
+        height, width = taken.shape
+        disparity, bins = np.empty(taken.shape, np.float32), np.empty(3 * width + 2, np.int32)
+        costs, choice = np.empty(taken.shape), np.ascontiguousarray(taken, np.uint8)
+        return costs, kernels.costs(height, width, *self._arrays(), choice, disparity, bins, costs)
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.maps, self.seen, self.hidden, *self.bends
+
+    def polynomial(self) -> Polynomial:
+        """Build the energy of every choice (1 = the proposal), up to a constant: pixels, then auxiliary variables.
+
+        The least over the auxiliary variables is the energy itself, times `COST_STEPS`.
+        """
+        n, room = self.maps[0].size, np.array([0, 12, 1]) * self.maps[0].size
+        while True:
+            sizes, slope, near, far = room.copy(), np.empty(5 * n), _pairs(room[1]), _pairs(room[2])
+            self._fill(sizes, slope, near, far)
+            if (sizes[1:] <= room[1:]).all():
+                break
+            room = sizes
+        merged = _added_up(far, int(sizes[2]), n)
+        pairs: Any = (np.concatenate([each[: sizes[1]], more]) for each, more in zip(near, merged, strict=True))
+        first, second, coupling = pairs
+        return Polynomial(COST_STEPS * slope[: sizes[0]], first, second, COST_STEPS * coupling)
+
+    def _fill(self, sizes: NDArray[np.int64], slope: Floats, near: _Pairs, far: _Pairs) -> None:
+        height, width = self.maps.shape[1:]
+        rooms = np.empty(4 * width + 2, np.int32), np.zeros(width, np.int32), np.empty(4 * width, np.int64)
+        near_sums = np.zeros(4 * height * width)
+        kernels.terms(height, width, *self._arrays(), MIN_ENERGY_GAIN, sizes, slope, near_sums, *near, *far, *rooms)
+
+
+_Pairs = tuple[NDArray[np.int32], NDArray[np.int32], Floats]
+"""First and second variable, and coupling."""
+
+
+def _pairs(count: int) -> _Pairs:
+    return np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count)
+
+
+def _added_up(pairs: _Pairs, count: int, n: int) -> _Pairs:
+    """Merge equal ones of the first pairs, of n pixels: roof duality is weaker if an edge is split."""
+    first, second, coupling = pairs
+    key, which = np.unique(first[:count] * np.int64(n) + second[:count], return_inverse=True)
+    total: Any = np.bincount(which, coupling[:count], minlength=len(key))
+    return (key // n).astype(np.int32), (key % n).astype(np.int32), total.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,29 +151,28 @@ def fuse(
     What roof duality leaves open is decided region by region, then tried again ``improvements`` times with a random
     half of it held; the true energy of the whole map decides.
     """
-    before = energy.value(current) if before is None else before
     proposal = np.where(np.abs(proposal - current) < MIN_CHANGE_PX, current, proposal)
-    problem = reduced(energy, current, proposal)
+    choices = Choices.of(energy, current, proposal)
+    problem = choices.polynomial()
     # Where both maps are as good, the current one stays: roof duality would leave a tie open.
     problem.slope[: current.size] += COST_STEPS * PROPOSAL_COST
     labels = roof_duality(problem)
     labelled = labels[: current.size].reshape(current.shape)
-    best, least = np.zeros(current.shape, bool), before
-    for taken in _completions(energy, current, proposal, labelled):
-        value = energy.value(np.where(taken, proposal, current))
+    best = np.zeros(current.shape, bool)
+    least = choices.value(best) if before is None else before
+    for taken in _completions(choices, labelled):
+        value = choices.value(taken)
         if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
     for _ in range(improvements if (labelled == UNLABELLED).any() else 0):
         taken = _improved(problem, labels, best, rng)
-        value = energy.value(np.where(taken, proposal, current))
+        value = choices.value(taken)
         if value < least - MIN_ENERGY_GAIN:
             best, least = taken, value
     return Fused(np.where(best, proposal, current), least, float((labelled != UNLABELLED).mean()))
 
 
-def _completions(
-    energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap, labelled: NDArray[np.int8]
-) -> Iterator[NDArray[np.bool_]]:
+def _completions(choices: Choices, labelled: NDArray[np.int8]) -> Iterator[NDArray[np.bool_]]:
     """Complete a labelling: open pixels keep the current map, or take the proposal; all at once, or by regions."""
     taken, unknown = labelled == 1, labelled == UNLABELLED
     yield taken
@@ -127,10 +183,7 @@ def _completions(
     # Regions three pixels apart share no bend; what they hide of each other is left to the whole map's energy.
     regions: Any
     regions, n = label(binary_dilation(unknown))  # type: ignore[misc]
-    kept, given = (energy.parts(np.where(each, proposal, current)) for each in (taken, taken | unknown))
-    gain = np.zeros(current.shape)
-    for where, was, would_be in zip((np.s_[:, :], np.s_[:, 1:-1], np.s_[1:-1, :]), kept, given, strict=True):
-        gain[where] += was - would_be
+    gain = choices.costs(taken) - choices.costs(taken | unknown)
     better = np.bincount(regions.ravel(), gain.ravel(), minlength=n + 1) > 0
     yield taken | (unknown & better[regions])
 
@@ -161,157 +214,3 @@ def _with_help(problem: Polynomial, taken: NDArray[np.bool_]) -> NDArray[np.bool
         problem.second[helping], problem.coupling[helping], minlength=len(problem.slope)
     )
     return np.concatenate([pixels, slope[n:] < 0])
-
-
-def reduced(energy: SecondOrderEnergy, current: DepthMap, proposal: DepthMap) -> Polynomial:
-    """Build the energy of every choice (1 = the proposal), up to a constant; pixels first, then auxiliary variables.
-
-    The least over the variables of help is the energy itself.
-    """
-    maps = np.stack([current, proposal])
-    terms = _Terms(current.size)
-    seen = np.stack([energy.seen(each) for each in maps]).astype(np.float64).reshape(2, -1)
-    extra = np.stack([energy.hidden(each) for each in maps]).astype(np.float64).reshape(2, -1) - seen
-    certain = _hide(terms, maps, extra)
-    seen = seen + np.where(certain, extra, 0)
-    terms.slope(np.arange(current.size), seen[1] - seen[0])
-    numbers = np.arange(current.size).reshape(current.shape)
-    for (places, most), (low, _), (high, _) in zip(
-        *(energy._triples(values) for values in (numbers, current, proposal)), strict=True
-    ):
-        table = np.empty((2, 2, 2, *most.shape))
-        for a, b, c in np.ndindex(2, 2, 2):
-            table[a, b, c] = energy._bends(((low, high)[a][0], (low, high)[b][1], (low, high)[c][2]), most)
-        _bend(terms, [place.ravel() for place in places], table.reshape(2, 2, 2, -1))
-    return terms.polynomial()
-
-
-def _bend(terms: _Terms, places: list[Index], table: Floats) -> None:
-    """Add the costs of triples, with one auxiliary variable for each that is no sum of pairs."""
-    # Differences along each axis turn a table of costs into the coefficients of 1, x, y, z, xy, ..., xyz.
-    for axis in range(3):
-        none, one = np.split(table, 2, axis)
-        table = np.concatenate([none, one - none], axis)
-    cubic = table[1, 1, 1]
-    pairs = {(0, 1): table[1, 1, 0], (0, 2): table[1, 0, 1], (1, 2): table[0, 1, 1]}
-    for place, coefficient in zip(places, (table[1, 0, 0], table[0, 1, 0], table[0, 0, 1]), strict=True):
-        terms.slope(place, coefficient)
-    for (i, j), coefficient in pairs.items():
-        # c xyz for c > 0 is c times the least over v of xy + xz + yz + v (1 - x - y - z);
-        terms.pair(places[i], places[j], coefficient + np.maximum(cubic, 0))
-    # for c < 0 it is c times the least over w of w (x + y + z - 2).
-    needed = np.flatnonzero(np.abs(cubic) > MIN_ENERGY_GAIN)
-    cubic = cubic[needed]
-    help_ = terms.helpers(len(needed))
-    terms.slope(help_, np.where(cubic > 0, cubic, -2 * cubic))
-    for place in places:
-        terms.helped(place[needed], help_, -np.abs(cubic))
-
-
-def _hide(terms: _Terms, maps: Floats, extra: Floats) -> NDArray[np.bool_]:
-    """Add what being hidden costs more where it depends on the choice; return where it does not, (2, pixels)."""
-    n = maps[0].size
-    hidden, hider = _lines_of_sight(maps)
-    other, certain = hider % n, np.zeros(2 * n, bool)
-    order = np.lexsort((other, hidden))
-    hidden, hider, other = hidden[order], hider[order], other[order]
-    both = (hidden[1:] == hidden[:-1]) & (other[1:] == other[:-1])  # whichever the other takes
-    certain[hidden[1:][both]] = True
-    open_ = ~certain[hidden]
-    hidden, hider, other = hidden[open_], hider[open_], other[open_]
-    price, takes, other_takes = extra.ravel()[hidden], hidden >= n, hider >= n
-    once = np.bincount(hidden, minlength=2 * n)[hidden] == 1
-    terms.product(hidden[once] % n, takes[once], other[once], other_takes[once], price[once])
-    # Hidden by several: the price times the least over v of a (1 - v) + v (b + c + ...), which is a (b or c or ...).
-    samples, which = np.unique(hidden[~once], return_inverse=True)
-    help_, price_each, takes_each = terms.helpers(len(samples)), extra.ravel()[samples], samples >= n
-    terms.slope(samples % n, np.where(takes_each, price_each, -price_each))
-    terms.product(samples % n, takes_each, help_, np.ones(len(samples), bool), -price_each)
-    terms.product(other[~once], other_takes[~once], help_[which], np.ones(len(which), bool), price[~once])
-    return certain.reshape(2, n)
-
-
-def hidden_pixels(disparity: DepthMap) -> NDArray[np.bool_]:
-    """Find the pixels that another one, nearer to the cameras, hides from the right camera."""
-    hidden = np.zeros(disparity.size, bool)
-    hidden[_lines_of_sight(disparity[None])[0]] = True
-    return hidden.reshape(disparity.shape)
-
-
-def _lines_of_sight(maps: Floats) -> tuple[Index, Index]:
-    """Find pairs of hidden and hiding samples, numbered map by map, then row by row; not two of one pixel.
-
-    What lies outside the right view is not seen there anyway.
-    """
-    n_maps, height, width = maps.shape
-    place = np.arange(width, dtype=np.float32) - maps
-    numbers = np.arange(maps.size).reshape(maps.shape)
-    by_row = [np.concatenate(list(array), axis=1) for array in (place, numbers, maps)]
-    order = np.argsort(by_row[0], axis=1, kind="stable")
-    place, numbers, disparity = (np.take_along_axis(array, order, axis=1) for array in by_row)
-    found: list[tuple[Index, Index]] = []
-    for step in range(1, n_maps * width):
-        near = (place[:, step:] - place[:, :-step] < SAME_LINE_PX).nonzero()
-        if not len(near[0]):
-            break
-        rows, first, second = near[0], near[1], near[1] + step
-        pair = numbers[rows, first], numbers[rows, second]
-        apart = disparity[rows, first] - disparity[rows, second]
-        hidden, hider = (np.where(apart > 0, pair[k], pair[1 - k]) for k in (1, 0))
-        farther = np.where(apart > 0, place[rows, second], place[rows, first])
-        counts = (apart != 0) & (pair[0] % (height * width) != pair[1] % (height * width)) & (farther >= 0)
-        found.append((hidden[counts], hider[counts]))
-    if not found:
-        return np.empty(0, np.intp), np.empty(0, np.intp)
-    return np.concatenate([h for h, _ in found]), np.concatenate([h for _, h in found])
-
-
-class _Terms:
-    """A polynomial under construction, which merges pairs of pixels: roof duality is weaker if an edge is split."""
-
-    def __init__(self, n_pixels: int) -> None:
-        self.n_pixels = self.n = n_pixels
-        self.slopes: list[tuple[Index, Floats]] = []
-        self.pairs: list[tuple[Index, Index, Floats]] = []
-        self.to_help: list[tuple[Index, Index, Floats]] = []
-
-    def helpers(self, count: int) -> Index:
-        self.n += count
-        return np.arange(self.n - count, self.n)
-
-    def slope(self, at: Index, coefficient: Floats) -> None:
-        self.slopes.append((at, coefficient))
-
-    def pair(self, first: Index, second: Index, coefficient: Floats) -> None:
-        """Add the cost of two pixels."""
-        self.pairs.append((first, second, coefficient))
-
-    def helped(self, pixel: Index, helper: Index, coefficient: Floats) -> None:
-        self.to_help.append((pixel, helper, coefficient))
-
-    def product(
-        self, first: Index, is_one: NDArray[np.bool_], second: Index, other_is_one: NDArray[np.bool_], price: Floats
-    ) -> None:
-        """Add a price where the first variable is 1, or 0 if so requested, and the second one is 1."""
-        # x for "is 1" and 1 - x for "is 0"; the constant does not matter.
-        sign, other_sign = np.where(is_one, 1.0, -1.0), np.where(other_is_one, 1.0, -1.0)
-        self.slope(first, np.where(other_is_one, 0.0, sign * price))
-        self.slope(second, np.where(is_one, 0.0, other_sign * price))
-        both = self.helped if len(second) and second[0] >= self.n_pixels else self.pair
-        both(first, second, sign * other_sign * price)
-
-    def polynomial(self) -> Polynomial:
-        slope = np.zeros(self.n)
-        for at, coefficient in self.slopes:
-            slope += np.bincount(at, coefficient, minlength=self.n)
-        first, second, coupling = (np.concatenate(parts) for parts in zip(*self.pairs, strict=True))
-        key = np.minimum(first, second) * np.intp(self.n_pixels) + np.maximum(first, second)
-        key, which = np.unique(key, return_inverse=True)
-        coupling = np.bincount(which, coupling, minlength=len(key))
-        pixels, helpers, helping = (np.concatenate(parts) for parts in zip(*self.to_help, strict=True))
-        return Polynomial(
-            COST_STEPS * slope,
-            np.concatenate([key // self.n_pixels, pixels]).astype(np.int32),
-            np.concatenate([key % self.n_pixels, helpers]).astype(np.int32),
-            COST_STEPS * np.concatenate([coupling, helping]),
-        )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 from skimage.segmentation import felzenszwalb
 
+from sparsedepth.kernels import planes as kernels
 from sparsedepth.stereo.costs import sample
 from sparsedepth.stereo.occlusion import fill_background, lr_difference
 from sparsedepth.stereo.solvers import semi_global
@@ -115,7 +116,7 @@ class _Segmented:
     """(segments, 2): column and row that is the origin of a segment's planes."""
     segment: NDArray[np.intp]
     """Of each trusted pixel."""
-    start: NDArray[np.intp]
+    start: NDArray[np.int64]
     """Where the pixels of each segment begin, and where those of the last one end."""
     place: Floats
     """(trusted pixels, 2): column and row from the segment's centre."""
@@ -133,7 +134,7 @@ class _Segmented:
         at = at[np.argsort(segments.ravel()[at], kind="stable")]
         segment = segments.ravel()[at].astype(np.intp)
         place = np.stack([at % width, at // width], axis=1) - centre[segment]
-        start = np.searchsorted(segment, np.arange(n + 1))
+        start = np.searchsorted(segment, np.arange(n + 1)).astype(np.int64)
         return cls(segments, centre, segment, start, place, disparity.ravel()[at].astype(np.float64))
 
     def level(self) -> Floats:
@@ -160,31 +161,22 @@ class _Segmented:
 
     def scores(self, planes_: Floats) -> Vector:
         """Score how well pixels agree with the plane of their segment: 1 each on it, 0 from the tolerance on."""
-        away = self._residual(planes_) / PLANE_TOLERANCE_PX
-        scores = np.bincount(self.segment, np.maximum(1 - away**2, 0), minlength=len(planes_))
-        return scores.astype(np.float64)
+        scores = np.empty(len(planes_))
+        kernels.score(len(planes_), self.start, self.place, self.value, planes_, PLANE_TOLERANCE_PX, scores)
+        return scores
 
     def least_squares(self, planes_: Floats) -> Floats:
         """Fit the plane of least squares through the pixels near to one; NaN where these are collinear."""
-        near = self._residual(planes_) < PLANE_TOLERANCE_PX
-        which, n = self.segment[near], len(planes_)
-        basis = np.column_stack([self.place[near], np.ones(int(near.sum()))])
+        n = len(planes_)
         normal, right = np.empty((n, 3, 3)), np.empty((n, 3))
-        for i in range(3):
-            right[:, i] = np.bincount(which, basis[:, i] * self.value[near], minlength=n)
-            for j in range(3):
-                normal[:, i, j] = np.bincount(which, basis[:, i] * basis[:, j], minlength=n)
+        kernels.normal_equations(n, self.start, self.place, self.value, planes_, PLANE_TOLERANCE_PX, normal, right)
         solvable = np.linalg.cond(normal) < 1e8
         planes_ = np.full((n, 3), np.nan)
         planes_[solvable] = np.linalg.solve(normal[solvable], right[solvable][..., None])[..., 0]
         return planes_
 
     def drawn(self, planes_: Floats) -> DepthMap:
-        rows, columns = np.mgrid[: self.segments.shape[0], : self.segments.shape[1]]
-        centre = self.centre[self.segments]
-        plane = planes_[self.segments]
-        return plane[..., 0] * (columns - centre[..., 0]) + plane[..., 1] * (rows - centre[..., 1]) + plane[..., 2]
-
-    def _residual(self, planes_: Floats) -> Vector:
-        plane = planes_[self.segment]
-        return np.nan_to_num(np.abs((plane[:, :2] * self.place).sum(axis=1) + plane[:, 2] - self.value), nan=np.inf)
+        height, width = self.segments.shape
+        drawn = np.empty((height, width))
+        kernels.draw(height, width, self.segments, planes_, self.centre, drawn)
+        return drawn

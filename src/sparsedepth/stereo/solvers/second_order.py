@@ -21,7 +21,7 @@ from sparsedepth.stereo.costs import LOG_2, photo_consistency
 from sparsedepth.stereo.fusion import SecondOrderEnergy, fuse
 from sparsedepth.stereo.opencv import mean_shift_segments
 from sparsedepth.stereo.prior import Believed, Feedback
-from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, StereoPair, UnaryCost
 
 MAX_BEND_COST_WITHIN, MAX_BEND_COST_ACROSS = 4.32, 0.36
 """What a bend costs at most within a segment of the picture, and across its border; those of the authors' program."""
@@ -101,7 +101,7 @@ def fusions(
         raise InputError(f"the schedule is {schedule!r}; choose one of {', '.join(map(repr, SCHEDULES))}")
     begin = np.zeros(pair.shape, np.float32) if start is None else np.asarray(start, np.float32)
     first = np.clip(begin, 0, pair.max_disparity)
-    work = _Work(energy_of(unary, pair, **strengths), pair, first, rng, stage_fusions)
+    work = _Work(energy_of(unary, pair, **strengths), unary, pair, first, rng, stage_fusions)
     if with_mean and isinstance(unary, Believed):
         work.also.append(("belief", np.clip(unary.mean, 0, pair.max_disparity)))
     yield from SCHEDULES[schedule](work)
@@ -112,6 +112,7 @@ class _Work:
     """The inputs that every schedule needs."""
 
     energy: SecondOrderEnergy
+    cost: UnaryCost
     pair: StereoPair
     start: DepthMap
     rng: Generator
@@ -146,7 +147,7 @@ def _quick(work: _Work) -> Iterator[Fusion]:
     """Fuse semi-global matching with planes fitted to it, the start, the cost's own map, and smoothing."""
     matched, agree = proposals.matched_both_ways(work.pair)
     proposed = [("planes", work.planes(matched, agree, kind)) for kind in range(N_SEGMENTATIONS)]
-    proposed.insert(1, ("semi-global by cost", lambda _: proposals.matched_by_cost(work.energy.seen, work.pair)))
+    proposed.insert(1, ("semi-global by cost", lambda _: proposals.matched_by_cost(work.cost, work.pair)))
     if np.ptp(work.start):  # what the right view does not show has no data, and would fall for a level map
         proposed.insert(2, ("start", lambda _: work.start))
     proposed += [*work.further(), *_smoothing(4)]
@@ -174,7 +175,7 @@ RECENT_FUSIONS, MIN_RECENT_GAIN = 20, 0.002
 
 def _authors(work: _Work) -> Iterator[Fusion]:
     """Fuse from random maps: planes, constant maps, then both results and smoothing in turn."""
-    matched = proposals.matched_windows(work.energy.seen, work.pair)
+    matched = proposals.matched_windows(work.cost, work.pair)
     everywhere, most = np.ones(work.pair.shape, bool), work.stage_fusions
     level: tuple[str, Propose] = ("level", lambda _: proposals.level(work.pair, work.rng))
     results = []
@@ -225,12 +226,16 @@ def energy_of(
     the left view.
     """
 
-    def at_least(data: UnaryCost) -> UnaryCost:
-        return lambda disparity: np.maximum(data(disparity), np.float32(HIDDEN_COST))
+    def costs(disparity: DepthMap) -> tuple[Floats, Floats]:
+        if not isinstance(unary, Believed):
+            seen = unary(disparity)
+            return seen, np.maximum(seen, np.float32(HIDDEN_COST))
+        data = unary.data(disparity)
+        hidden = np.maximum(data, np.float32(HIDDEN_COST))
+        return unary.with_data(lambda _: data)(disparity), unary.with_data(lambda _: hidden)(disparity)
 
-    hidden = unary.with_data(at_least(unary.data)) if isinstance(unary, Believed) else at_least(unary)
     segments = mean_shift_segments(pair.left, colour=colour)
     rows = (segments[:, :-2] == segments[:, 1:-1]) & (segments[:, 1:-1] == segments[:, 2:])
     columns = (segments[:-2] == segments[1:-1]) & (segments[1:-1] == segments[2:])
     along_rows, along_columns = (np.where(same, together, apart).astype(np.float32) for same in (rows, columns))
-    return SecondOrderEnergy(unary, hidden, along_rows, along_columns, MAX_BEND_PX)
+    return SecondOrderEnergy(costs, along_rows, along_columns, MAX_BEND_PX)
