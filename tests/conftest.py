@@ -145,6 +145,8 @@ def strict() -> Iterator[Service]:
     limits = Limits(
         bytes=200_000,
         pixels=100_000,
+        frames=20,
+        stream_pixels=300_000,
         queue=2,
         job_seconds=3,
         upload_seconds=4,

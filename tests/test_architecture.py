@@ -138,6 +138,9 @@ MAY_IMPORT = {
         "data",
         "hole_filling",
         "sensors",
+        "streams",
+        "stream_video",
+        "cameras",
     },
     "__main__": {"cli"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,6 +85,15 @@ def test_a_bag_is_read(command, tmp_path, frames):
     assert json.loads(ended.out)["frames"] == 4
     assert "/camera/depth/image_raw" in ended.err
     assert len(list((tmp_path / "out").glob("*.npz"))) == 4
+
+
+def test_a_stack_and_a_zip_are_streams_too(command, folder, frames):
+    np.savez_compressed(folder / "stack.npz", depth=np.nan_to_num(frames[:3]).astype(np.uint16))
+    shutil.make_archive(str(folder / "zipped"), "zip", folder / "in")
+    for name, n_frames in (("stack.npz", 3), ("zipped.zip", N_FRAMES)):
+        ended = command("stream", folder / name, "-o", folder / f"{name}-out", "--json")
+        assert ended.code == 0, ended.err
+        assert json.loads(ended.out)["frames"] == n_frames == len(list((folder / f"{name}-out").iterdir()))
 
 
 def test_a_realsense_recording_is_in_its_own_unit(command, tmp_path, frames):

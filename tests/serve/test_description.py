@@ -47,6 +47,7 @@ def test_everything_is_described():
         "/v1/denoise",
         "/v1/inpaint",
         "/v1/match",
+        "/v1/stream",
         "/v1/jobs/{job}",
         "/v1/jobs/{job}/{name}",
     }

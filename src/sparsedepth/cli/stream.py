@@ -35,7 +35,9 @@ def stream_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the restored frames.")],
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(help="Frames in their order: files, folders, patterns; or one bag.", show_default=False),
+        typer.Argument(
+            help="Frames in their order: files, folders, patterns; or a bag, zip or npz.", show_default=False
+        ),
     ] = None,
     camera: Annotated[
         str | None, typer.Option("--camera", metavar="[realsense|openni|simulated]", help="A live camera instead.")

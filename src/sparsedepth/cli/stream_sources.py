@@ -16,6 +16,7 @@ from sparsedepth.cli.options import MapReader
 from sparsedepth.cli.poses import read_poses
 from sparsedepth.cli.terminal import say, warn
 from sparsedepth.files.bags import describe_bag, is_bag, read_bag
+from sparsedepth.files.frames import holds_frames, read_frames
 from sparsedepth.geometry import Intrinsics
 from sparsedepth.vocabulary import DepthImage, InputError
 
@@ -56,12 +57,16 @@ class FrameSource:
 def open_files(
     inputs: Sequence[str], topic: str | None, poses: Path | None, reader: MapReader
 ) -> Iterator[FrameSource]:
-    """Open the frames of files, or of one bag."""
-    if len(inputs) != 1 or not is_bag(inputs[0]):
+    """Open the frames of files, or those in one file: a bag, a zip, or a stack of arrays."""
+    if len(inputs) != 1 or not holds_frames(inputs[0]):
         yield _files(inputs, poses, reader)
         return
     if poses is not None:
-        raise InputError("poses of a bag are not read; write its frames to files, or drop --poses")
+        raise InputError("--poses come with files, one each; extract the frames, or drop --poses")
+    if not is_bag(inputs[0]):
+        found = read_frames(inputs[0], reader.profile, scale=reader.scale, invalid=reader.invalid or None)
+        yield FrameSource(NamedFrame(name, image) for name, image in found)
+        return
     told = describe_bag(inputs[0], topic)
     say(f"{inputs[0]}: {told.frames} images of {told.topic}, {1000 * told.unit_m:g} mm a stored number")
     frames = (NamedFrame(f"{stamp:019d}", image) for stamp, image in read_bag(inputs[0], told.topic))

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from sparsedepth.checks import one_line
 from sparsedepth.files.bag_images import Message, decode_depth, is_depth, parse_message
 from sparsedepth.vocabulary import DepthImage, InputError
 
 IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
+BAG_SUFFIXES = (".bag", ".db3", ".mcap")
 MILLIMETRE = 0.001
 """Metres of a stored integer, unless the bag says otherwise."""
 
@@ -50,7 +52,7 @@ def is_bag(path: str | Path) -> bool:
     (True, False)
     """
     found = Path(path)
-    return found.suffix in (".bag", ".db3", ".mcap") or (found / "metadata.yaml").exists()
+    return found.suffix in BAG_SUFFIXES or (found / "metadata.yaml").exists()
 
 
 def describe_bag(path: str | Path, topic: str | None = None) -> DepthTopic:
@@ -105,7 +107,7 @@ def read_bag(path: str | Path, topic: str | None = None) -> Iterator[tuple[int, 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[Any]:
     try:
-        from rosbags.highlevel import AnyReader, AnyReaderError
+        from rosbags.highlevel import AnyReader
         from rosbags.typesys import Stores, get_typestore
     except ImportError:
         raise InputError("a bag needs the package rosbags; install it: pip install 'sparsedepth[bags]'") from None
@@ -114,8 +116,11 @@ def _opened(path: str | Path) -> Iterator[Any]:
     try:
         with AnyReader([Path(path)], default_typestore=get_typestore(Stores.ROS2_HUMBLE)) as reader:
             yield reader
-    except AnyReaderError as error:
-        raise InputError(f"{path} cannot be read as a bag ({error}); give a ROS 1 or ROS 2 bag") from None
+    except InputError:
+        raise
+    except Exception as error:  # readers fail in many ways on broken or hostile files
+        reason = one_line(error) or type(error).__name__
+        raise InputError(f"{path} cannot be read as a bag ({reason}); give a ROS 1 or ROS 2 bag") from None
 
 
 def _chosen(reader: Any, path: str, topic: str | None) -> list[Any]:

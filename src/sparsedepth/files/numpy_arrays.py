@@ -6,7 +6,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -56,6 +56,50 @@ def read_named(path: Path, budget: Budget, name: str) -> Pixels:
         if name not in members:
             raise InputError(f"it has no array {name!r}; it holds {', '.join(members) or 'none'}")
         return _extract(archive, members[name], budget)
+
+
+def read_stack(path: Path, budget: Budget) -> Iterator[Stored]:
+    """Read the maps of a three-dimensional array, (maps, height, width), one after the other."""
+    if path.suffix.lower() == ".npy":
+        with open(path, "rb") as file:
+            yield from _slices(file, budget, None, "")
+        return
+    with zipfile.ZipFile(path) as archive:
+        members = _members(archive)
+        headers = {name: _peek(archive, member) for name, member in members.items()}
+        stacks = {name: Header(header.shape[1:], *header[1:]) for name, header in headers.items() if is_stack(header)}
+        name = _map_name(stacks)
+        with _open(archive, members[name]) as file:
+            yield from _slices(file, budget, _profile(archive, members), name)
+
+
+def is_stack(header: Header) -> bool:
+    """Tell whether an array holds several maps."""
+    return len(header.shape) == 3 and header.dtype.kind in "fiu"
+
+
+def holds_stack(path: Path) -> bool:
+    """Tell whether a file holds maps in an array of three dimensions, and none of two; broken files hold none."""
+    try:
+        if path.suffix.lower() == ".npy":
+            with open(path, "rb") as file:
+                return is_stack(read_header(file))
+        with zipfile.ZipFile(path) as archive:
+            headers = [_peek(archive, member) for member in _members(archive).values()]
+    except Exception:  # whatever is broken is said when the file is read
+        return False
+    flat = any(len(header.shape) == 2 and header.dtype.kind in "fiu" for header in headers)
+    return any(map(is_stack, headers)) and not flat
+
+
+def _slices(file: BinaryIO, budget: Budget, declared: Profile | None, name: str) -> Iterator[Stored]:
+    header = read_header(file)
+    if not is_stack(header) or header.fortran:
+        raise InputError(f"it holds {header.dtype} of shape {header.shape}; a stack has (maps, height, width), by rows")
+    count, height, width = header.shape
+    budget.allow((height, width), header.dtype)
+    for _ in range(count):
+        yield Stored(read_pixels(file, (height, width), header.dtype), declared, name=name)
 
 
 def array_names(path: Path) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The routes of the service: three tasks, their jobs and products, the page."""
+"""The routes of the service: four tasks, their jobs and products, the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sparsedepth.serve import examples, forms
 from sparsedepth.serve.assets import asset
 from sparsedepth.serve.guard import Guard, error_response
 from sparsedepth.serve.limits import HTTPError, Limits
-from sparsedepth.serve.products import OCTETS, PRODUCTS, RAW
+from sparsedepth.serve.products import OCTETS, PRODUCTS, RAW, STREAM_PRODUCTS
 from sparsedepth.serve.queue import Job, JobQueue, finished
 from sparsedepth.serve.schemas import (
     MAP_FILE,
@@ -26,13 +26,20 @@ from sparsedepth.serve.schemas import (
     TASK_ERRORS,
     Answer,
     Facts,
+    FrameNumber,
     Health,
     JobAnswer,
     errors,
 )
-from sparsedepth.serve.uploads import receive
+from sparsedepth.serve.uploads import FRAMES, receive
 
 CHUNK_BYTES = 1 << 18
+TASKS: dict[str, type[forms.Form]] = {
+    "denoise": forms.DenoiseForm,
+    "inpaint": forms.InpaintForm,
+    "stream": forms.StreamForm,
+    "match": forms.MatchForm,
+}
 
 
 def make_app(limits: Limits, *, token: str | None = None, hosts: Collection[str] | None = None) -> FastAPI:
@@ -83,7 +90,7 @@ def _handle_errors(app: FastAPI) -> None:
 
 
 def _add_tasks(app: FastAPI) -> None:
-    for what, form in {"denoise": forms.DenoiseForm, "inpaint": forms.InpaintForm, "match": forms.MatchForm}.items():
+    for what, form in TASKS.items():
         body = {"required": True, "content": {"multipart/form-data": {"schema": forms.described(form)}}}
         app.post(
             f"/v1/{what}",
@@ -110,7 +117,7 @@ def _task(what: str, form: type[forms.Form]) -> Any:
             await finished(job, _gone(request))
             if job.failure is not None:
                 raise job.failure
-            return await _file(jobs, job, f"result.{answer}")
+            return await _file(jobs, job, f"{'stream' if what == 'stream' else 'result'}.{answer}")
         finally:
             jobs.forget(job)
 
@@ -120,33 +127,18 @@ def _task(what: str, form: type[forms.Form]) -> Any:
 async def _accept(request: Request, jobs: JobQueue, job: Job, form: type[forms.Form]) -> None:
     """Receive the upload, check its options, decode it, and queue the job."""
     files = forms.FILES[form]
-    upload = await receive(request, job.folder, jobs.limits, files)
-    form_options = forms.parse(form, upload.texts)
-    if form_options.example is not None and upload.files:
+    upload = await receive(request, job.folder, jobs.limits, files | forms.FURTHER_FILES[form])
+    given = forms.parse(form, upload.texts)
+    if given.example is not None and (upload.files or upload.frames):
         raise HTTPError(422, "send a file or name an example, not both")
-    missing = [name for name in files if name not in upload.files]
-    if form_options.example is None and missing:
+    missing = [name for name in files if name not in upload.files and not (name == FRAMES and upload.frames)]
+    if given.example is None and missing:
         raise HTTPError(422, f"the form lacks {' and '.join(missing)}: send a file, or name an example")
-    pixels = jobs.limits.pixels
-    if form_options.example is not None:
-        task: dict[str, Any] = {"do": "example", "name": form_options.example}
-    elif isinstance(form_options, forms.MatchForm):
-        task = {"do": "read_pair", "max_disparity": form_options.max_disparity, "pixels": pixels} | upload.files
-    else:
-        task = {
-            "do": "read_map",
-            "file": upload.files["depth"],
-            "profile": form_options.profile,
-            "scale": form_options.scale,
-            "invalid": form_options.codes(),
-            "pixels": pixels,
-        }
+    example = {"do": "example", "name": given.example}
+    task = example if given.example is not None else given.task(upload) | {"limits": jobs.limits.of_maps()}
     await jobs.decode(job, task, upload.shown)
-    if isinstance(form_options, forms.InpaintForm):
-        job.facts["intrinsics"] = form_options.camera()
-    options = form_options.options()
-    work = {"do": "match"} if job.what == "match" else {"do": "restore", "what": job.what}
-    jobs.enqueue(job, work | {"options": options}, (job.what, *map(str, options.values())))
+    options = given.options()
+    jobs.enqueue(job, {"do": job.what, "options": options}, (job.what, *map(str, options.values())))
 
 
 async def _gone(request: Request) -> None:
@@ -159,7 +151,7 @@ def _job_answer(jobs: JobQueue, job: Job) -> JobAnswer:
     place = f"/v1/jobs/{job.id}"
     there = [] if not job.facts else ["before.f32"]
     if job.state == "done":
-        there += [*list(RAW)[1:], *PRODUCTS]
+        there += [*list(RAW)[1:], *PRODUCTS, *(STREAM_PRODUCTS if job.what == "stream" else ())]
     return JobAnswer(
         id=job.id,
         task=job.what,
@@ -175,21 +167,25 @@ def _job_answer(jobs: JobQueue, job: Job) -> JobAnswer:
     )
 
 
-async def _file(jobs: JobQueue, job: Job, name: str) -> Response:
+async def _file(jobs: JobQueue, job: Job, name: str, frame: int | None = None) -> Response:
     """Stream a product of a job; it may expire meanwhile, since the file is open."""
-    path = await jobs.product(job, name)
+    path, part = await jobs.product(job, name, frame)
     try:
         file = open(path, "rb")  # noqa: SIM115 (closed when sent)
+        size = path.stat().st_size if part is None else len(part)
     except FileNotFoundError:
         raise HTTPError(404, "the job has expired") from None
 
     async def pieces() -> AsyncIterator[bytes]:
+        left = size
         with file:
-            while piece := file.read(CHUNK_BYTES):
+            file.seek(0 if part is None else part.start)
+            while piece := file.read(min(CHUNK_BYTES, left)):
+                left -= len(piece)
                 yield piece
 
-    headers = {"content-length": str(path.stat().st_size), "content-disposition": f'attachment; filename="{name}"'}
-    media = PRODUCTS[name].media if name in PRODUCTS else OCTETS
+    headers = {"content-length": str(size), "content-disposition": f'attachment; filename="{name}"'}
+    media = (PRODUCTS | STREAM_PRODUCTS)[name].media if name not in RAW else OCTETS
     return StreamingResponse(pieces(), media_type=media, headers=headers)
 
 
@@ -214,10 +210,10 @@ def _add_jobs(app: FastAPI) -> None:
         responses=gone | errors(409, 413, 500) | {200: {"content": PRODUCT_FILE}},
         operation_id="product",
     )
-    async def _(request: Request, job: str, name: str) -> Response:
-        """Return a file of a finished job, or its input (before.f32)."""
+    async def _(request: Request, job: str, name: str, frame: FrameNumber = None) -> Response:
+        """Return a file of a finished job, or its input (before.f32); of a stream, that of one frame."""
         jobs: JobQueue = request.app.state.jobs
-        return await _file(jobs, jobs.find(job), name)
+        return await _file(jobs, jobs.find(job), name, frame)
 
     @app.get("/healthz", operation_id="health", responses=errors(403, 503))
     async def _(request: Request) -> Health:
@@ -241,9 +237,18 @@ def _add_page(app: FastAPI) -> None:
             "sides": forms.SIDES,
             "maps": sorted(forms.MAPS),
             "photos": sorted(forms.PHOTOS),
-            "examples": {"maps": examples.MAPS, "pairs": examples.PAIRS},
+            "streams": sorted(forms.STREAMS - forms.MAPS),
+            "stream_qualities": forms.STREAM_QUALITIES,
+            "calibrations": sorted(forms.CALIBRATIONS),
+            "examples": {"maps": examples.MAPS, "pairs": examples.PAIRS, "streams": examples.STREAMS},
             "products": {name: product.label for name, product in PRODUCTS.items()},
-            "limits": {"bytes": limits.bytes, "pixels": limits.pixels, "job_seconds": limits.job_seconds},
+            "stream_products": {name: product.label for name, product in STREAM_PRODUCTS.items()},
+            "limits": {
+                "bytes": limits.bytes,
+                "pixels": limits.pixels,
+                "frames": limits.frames,
+                "job_seconds": limits.job_seconds,
+            },
         }
 
     @app.get("/", include_in_schema=False)

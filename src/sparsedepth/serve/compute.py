@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from sparsedepth.files.profiles import as_text
 from sparsedepth.matching import stages
 from sparsedepth.restore import denoise, inpaint
 from sparsedepth.serve import examples
-from sparsedepth.serve.products import PRODUCTS, load_raw, load_result, save_raw
+from sparsedepth.serve.cameras import camera_of
+from sparsedepth.serve.products import PRODUCTS, STREAM_PRODUCTS, load_raw, load_result, save_raw
+from sparsedepth.serve.streaming import make_stream, read_stream, stream
 from sparsedepth.vocabulary import DepthImage, Match, Origin, Restoration, StereoPair
 
 Report = Callable[[str], None]
@@ -26,19 +29,25 @@ def warm_up() -> None:
     denoise(np.add.outer(np.arange(32.0), np.arange(32.0)), quality="fast")
 
 
-def read_map(folder: str, file: str, profile: str, scale: float | None, invalid: list[float] | None, pixels: int,
+def read_map(folder: str, file: str, profile: str, scale: float | None, invalid: list[float] | None,
+             intrinsics: list[float] | None, guide: str | None, calibration: str | None, limits: dict[str, int],
              report: Report) -> Facts:  # fmt: skip
-    """Decode an uploaded map."""
+    """Decode an uploaded map, the picture of its view, and the intrinsics of its camera."""
     os.chdir(folder)
+    pixels = limits["pixels"]
     image = read(file, profile, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
     os.remove(file)
-    return _store_map(image)
+    facts = _store_map(image) | {"intrinsics": camera_of(intrinsics, calibration, image.values.shape)}
+    if guide is not None:
+        np.save("guide.npy", read_photo(guide, most_pixels=pixels))
+        os.remove(guide)
+    return facts
 
 
-def read_pair(folder: str, left: str, right: str, max_disparity: int, pixels: int, report: Report) -> Facts:
+def read_pair(folder: str, left: str, right: str, max_disparity: int, limits: dict[str, int], report: Report) -> Facts:
     """Decode two uploaded views."""
     os.chdir(folder)
-    views = {file: read_photo(file, most_pixels=pixels) for file in (left, right)}
+    views = {file: read_photo(file, most_pixels=limits["pixels"]) for file in (left, right)}
     for file in views:
         os.remove(file)
     return _store_pair(StereoPair.from_images(views[left], views[right], max_disparity))
@@ -47,6 +56,8 @@ def read_pair(folder: str, left: str, right: str, max_disparity: int, pixels: in
 def make_example(folder: str, name: str, report: Report) -> Facts:
     """Make an example in place of an upload."""
     os.chdir(folder)
+    if name in examples.STREAMS:
+        return make_stream(folder, name)
     return _store_pair(examples.example_pair()) if name in examples.PAIRS else _store_map(examples.example_map(name))
 
 
@@ -70,7 +81,8 @@ def restore(folder: str, facts: Facts, what: str, options: dict[str, Any], repor
     os.chdir(folder)
     report("restoring")
     before = DepthImage(load_raw("before.f32", facts["shape"]), facts["unit"], facts["kind"])
-    result = {"denoise": denoise, "inpaint": inpaint}[what](before, **options)
+    guide = np.load("guide.npy", allow_pickle=False) if os.path.exists("guide.npy") else None
+    result = {"denoise": denoise, "inpaint": inpaint}[what](before, guide=guide, **options)
     return _store_result(facts, result) | {"warnings": result.warnings}
 
 
@@ -94,19 +106,25 @@ def _store_result(facts: Facts, result: Restoration | Match) -> Facts:
     return facts | {origin.name.lower(): float(shares[origin]) for origin in Origin}
 
 
-def make_product(folder: str, facts: Facts, name: str, report: Report) -> None:
+def make_product(folder: str, facts: Facts, name: str, frame: int, file: str, report: Report) -> None:
     """Encode a result."""
     os.chdir(folder)
-    temporary = Path(f"making-{name}")
-    PRODUCTS[name].make(temporary, load_result(facts), facts.get("intrinsics"))
-    os.replace(temporary, name)
+    temporary = Path(f"making-{file}")
+    if name in STREAM_PRODUCTS:
+        STREAM_PRODUCTS[name].make(temporary, facts)
+    else:
+        PRODUCTS[name].make(temporary, load_result(facts, frame), facts.get("intrinsics"))
+    os.replace(temporary, file)
 
 
 TASKS: dict[str, Callable[..., Any]] = {
     "read_map": read_map,
     "read_pair": read_pair,
+    "read_stream": read_stream,
     "example": make_example,
-    "restore": restore,
+    "denoise": partial(restore, what="denoise"),
+    "inpaint": partial(restore, what="inpaint"),
+    "stream": stream,
     "match": match,
     "product": make_product,
 }

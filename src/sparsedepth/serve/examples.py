@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import astuple
+
 import numpy as np
 from scipy.ndimage import binary_dilation, gaussian_filter
 
+from sparsedepth.cameras import SimulatedCamera
 from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.vocabulary import DepthImage, DepthMap, StereoPair
 
 MAPS = {"room": "A made-up room in metres, with holes and noise", "motorcycle": "Motorcycle disparities, made noisy"}
+STREAMS = {"ball": "A stream: a simulated camera, a ball swings"}
+STREAM_FRAMES = 45
 PAIRS = {"motorcycle-pair": "Motorcycle, two views"}
 
 
@@ -19,6 +25,12 @@ def example_map(name: str) -> DepthImage:
         return DepthImage(_room(np.random.default_rng(0)), "m")
     truth = motorcycle_disparity()[100:400, 300:700]
     return DepthImage(corrupted(truth, 0.05, np.random.default_rng(0)), "px", "disparity")
+
+
+def example_stream(name: str) -> tuple[list[float], Iterator[DepthImage]]:
+    """Return the intrinsics and the frames of a simulated camera."""
+    camera = SimulatedCamera(seed=list(STREAMS).index(name), frames=STREAM_FRAMES, paced=False)
+    return list(astuple(camera.intrinsics)), (frame.depth for frame in camera)
 
 
 def example_pair() -> StereoPair:

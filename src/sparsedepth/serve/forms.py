@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.files import FORMATS, PROFILES
+from sparsedepth.files import frames as stream_files
 from sparsedepth.files.photos import PHOTO_SUFFIXES
 from sparsedepth.geometry import intrinsics_from
 from sparsedepth.hole_filling import HOLES, SIDES
@@ -17,13 +18,17 @@ from sparsedepth.sensors import Sensor, presets
 from sparsedepth.sensors.choice import AUTO, CLEAN
 from sparsedepth.serve import examples
 from sparsedepth.serve.limits import HTTPError
+from sparsedepth.serve.uploads import FRAMES, Upload
 from sparsedepth.stereo import solvers
+from sparsedepth.streams.stream import QUALITIES as STREAM_QUALITIES
 
 PROFILE_NAMES = ("auto", *PROFILES)
 DEFAULT_QUALITY = "balanced"
 SENSOR_NAMES = (AUTO, CLEAN, *presets.names())
 MAPS = frozenset(FORMATS)
 PHOTOS = frozenset(PHOTO_SUFFIXES)
+STREAMS = stream_files.SUFFIXES
+CALIBRATIONS = frozenset((".json", ".yaml", ".yml", ".txt"))
 NUMBERS = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?( *, *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?)* *$"
 
 
@@ -51,15 +56,12 @@ def _numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
 
-class InpaintForm(Form):
-    """Fill holes and leave what was measured as it is."""
+class MapForm(Form):
+    """How files hold numbers, and the camera that measured them."""
 
-    example: str | None = _choice(None, examples.MAPS, "A built-in map instead of a file.")
     profile: str = _choice("auto", PROFILE_NAMES, "How the file holds numbers.")
     scale: float | None = Field(None, gt=0, lt=1e9, description="Stored number per unit, instead of the profile's own.")
     invalid: str | None = Field(None, pattern=NUMBERS, description="Stored numbers that mean unknown, with commas.")
-    dictionary: str | None = _choice(None, Dictionary.builtins(), "A shipped dictionary.")
-    quality: str = _choice(DEFAULT_QUALITY, QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
     sensor: str | None = Field(
         None, max_length=20000, description=f"Noise of the camera: {', '.join(SENSOR_NAMES)}, or a record as JSON."
     )
@@ -69,8 +71,6 @@ class InpaintForm(Form):
         description="Of the camera, for points: fx,fy,cx,cy in pixels. A view of 60 degrees is assumed without them.",
         pattern=NUMBERS,
     )
-    fill: str = _choice("auto", SIDES, "How holes are filled: auto takes the background for stereo cameras.")
-    holes: str = _choice("auto", HOLES, "Which holes are filled; all = large ones too, less certain inwards.")
 
     @model_validator(mode="before")
     @classmethod
@@ -104,22 +104,51 @@ class InpaintForm(Form):
             raise ValueError(f"the profile {self.profile} needs the scale of the scene, too")
         return self
 
-    def codes(self) -> list[float] | None:
-        """Return the stored numbers that mean unknown."""
-        return None if self.invalid is None else _numbers(self.invalid)
+    def reading(self) -> dict[str, Any]:
+        """Return how the file is read, and the intrinsics that were given."""
+        codes, camera = (None if text is None else _numbers(text) for text in (self.invalid, self.intrinsics))
+        return {"profile": self.profile, "scale": self.scale, "invalid": codes, "intrinsics": camera}
 
-    def camera(self) -> list[float] | None:
-        """Return fx, fy, cx and cy, if they were given."""
-        return None if self.intrinsics is None else _numbers(self.intrinsics)
+
+class InpaintForm(MapForm):
+    """Fill holes and leave what was measured as it is."""
+
+    example: str | None = _choice(None, examples.MAPS, "A built-in map instead of a file.")
+    dictionary: str | None = _choice(None, Dictionary.builtins(), "A shipped dictionary.")
+    quality: str = _choice(DEFAULT_QUALITY, QUALITIES, "Effort; 'paper' is the paper's own, and slow.")
+    fill: str = _choice("auto", SIDES, "How holes are filled: auto takes the background for stereo cameras.")
+    holes: str = _choice("auto", HOLES, "Which holes are filled; all = large ones too, less certain inwards.")
 
     def options(self) -> dict[str, Any]:
         """Return the options as the library calls them."""
         texts = {"quality": self.quality, "dictionary": self.dictionary, "fill": self.fill, "holes": self.holes}
         return texts | {"sensor": self.sensor}
 
+    def task(self, upload: Upload) -> dict[str, Any]:
+        """Return the task that decodes the upload."""
+        more = {name: upload.files.get(name) for name in ("guide", "calibration")}
+        return {"do": "read_map", "file": upload.files["depth"]} | more | self.reading()
+
 
 class DenoiseForm(InpaintForm):
     """Correct outliers, smooth the noise of the sensor, and fill holes."""
+
+
+class StreamForm(MapForm):
+    """Restore the frames of a camera over time, each with what was seen before."""
+
+    example: str | None = _choice(None, examples.STREAMS, "A built-in stream instead of files.")
+    quality: str = _choice("live", STREAM_QUALITIES, "Effort; 'best' smooths as denoise does, and fills all holes.")
+
+    def options(self) -> dict[str, Any]:
+        """Return the options as the library calls them; the sensor is estimated by default."""
+        sensor = None if self.sensor == AUTO else self.sensor
+        return {"quality": self.quality, "sensor": sensor}
+
+    def task(self, upload: Upload) -> dict[str, Any]:
+        """Return the task that decodes the upload."""
+        more = {"calibration": upload.files.get("calibration")}
+        return {"do": "read_stream", "files": upload.frames} | more | self.reading()
 
 
 class MatchForm(Form):
@@ -142,12 +171,24 @@ class MatchForm(Form):
         """Return the options as the library calls them."""
         return {"solver": self.solver, "prior": self.prior}
 
+    def task(self, upload: Upload) -> dict[str, Any]:
+        """Return the task that decodes the upload."""
+        return {"do": "read_pair", "max_disparity": self.max_disparity} | upload.files
+
 
 FILES: dict[type[Form], dict[str, frozenset[str]]] = {
     DenoiseForm: {"depth": MAPS},
     InpaintForm: {"depth": MAPS},
+    StreamForm: {FRAMES: STREAMS},
     MatchForm: {"left": PHOTOS, "right": PHOTOS},
 }
+FURTHER_FILES: dict[type[Form], dict[str, frozenset[str]]] = {
+    DenoiseForm: {"guide": PHOTOS, "calibration": CALIBRATIONS},
+    InpaintForm: {"guide": PHOTOS, "calibration": CALIBRATIONS},
+    StreamForm: {"calibration": CALIBRATIONS},
+    MatchForm: {},
+}
+"""Files that may come, too: a picture of the same view, and the intrinsics of the camera."""
 NEEDED: dict[type[Form], list[str]] = {MatchForm: ["max_disparity"]}
 """Fields that are required with files."""
 
@@ -172,9 +213,10 @@ def described(form: type[Form]) -> dict[str, Any]:
     """Describe the form as a multipart body in OpenAPI."""
     schema = form.model_json_schema()
     properties = {name: _plain(about) for name, about in schema["properties"].items()}
-    for name, suffixes in FILES[form].items():
+    for name, suffixes in (FILES[form] | FURTHER_FILES[form]).items():
         says = f"A file with its name; it ends in one of {', '.join(sorted(suffixes))}."
-        properties[name] = {"type": "string", "format": "binary", "description": says}
+        file = {"type": "string", "format": "binary", "description": says}
+        properties[name] = {"type": "array", "items": file, "minItems": 1} if name == FRAMES else file
     return {
         "type": "object",
         "description": form.__doc__,

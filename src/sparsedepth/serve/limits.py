@@ -9,10 +9,14 @@ from sparsedepth.vocabulary import InputError
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes of an upload, pixels of a map, jobs that wait, seconds of a job; and how long results stay."""
+    """Bytes of an upload, pixels of a map, frames of a stream, jobs that wait, seconds of a job, results that stay."""
 
     bytes: int = 64 << 20
     pixels: int = 1 << 23
+    frames: int = 300
+    """Of a stream."""
+    stream_pixels: int = 1 << 25
+    """Of all frames of a stream: 109 of 640 x 480."""
     queue: int = 16
     job_seconds: float = 300.0
     decode_seconds: float = 30.0
@@ -31,6 +35,10 @@ class Limits:
             value = getattr(self, field.name)
             if not value > 0:
                 raise InputError(f"the limit {field.name} is {value:g}; it must be positive")
+
+    def of_maps(self) -> dict[str, int]:
+        """Return the limits of what is decoded."""
+        return {"pixels": self.pixels, "frames": self.frames, "stream_pixels": self.stream_pixels}
 
 
 class HTTPError(Exception):

@@ -13,21 +13,30 @@ from numpy.typing import NDArray
 from sparsedepth.files import PROFILES, write, write_array
 from sparsedepth.files.profiles import from_text
 from sparsedepth.serve.ply import write_points
+from sparsedepth.stream_video import VideoWriter
 from sparsedepth.vocabulary import DepthImage, InputError, Profile, Restoration
 
 RAW = {"before.f32": "<f4", "after.f32": "<f4", "variance.f32": "<f4", "origin.u8": "u1"}
 """The arrays themselves, row by row; NaN = unknown."""
 
 
-def load_result(facts: dict[str, Any]) -> Restoration:
-    """Load the result of a job from the working folder."""
-    depth, variance, origin = (load_raw(name, facts["shape"]) for name in ("after.f32", "variance.f32", "origin.u8"))
+def load_result(facts: dict[str, Any], frame: int = 0) -> Restoration:
+    """Load the result of a job, or of one frame of a stream, from the working folder."""
+    names = ("after.f32", "variance.f32", "origin.u8")
+    depth, variance, origin = (load_raw(name, facts["shape"], frame) for name in names)
     return Restoration(depth, variance, origin, facts["unit"], facts["kind"], from_text(facts["profile"]))
 
 
-def load_raw(name: str, shape: tuple[int, int]) -> NDArray[Any]:
-    """Load an array by the name of its file."""
-    return np.fromfile(name, RAW[name]).reshape(shape)
+def frame_bytes(name: str, shape: tuple[int, int], frame: int) -> range:
+    """Return the bytes of one frame in the file of an array."""
+    size = np.dtype(RAW[name]).itemsize * shape[0] * shape[1]
+    return range(frame * size, (frame + 1) * size)
+
+
+def load_raw(name: str, shape: tuple[int, int], frame: int = 0) -> NDArray[Any]:
+    """Load an array by the name of its file; that of a stream holds one after the other."""
+    place = frame_bytes(name, shape, frame)
+    return np.fromfile(name, RAW[name], shape[0] * shape[1], offset=place.start).reshape(shape)
 
 
 def save_raw(name: str, array: NDArray[Any]) -> None:
@@ -69,7 +78,37 @@ class Product:
             self.write(path, result)
 
 
+def _stack(path: Path, facts: dict[str, Any]) -> None:
+    """Write all frames of a stream as arrays of (frames, height, width), uncompressed: they are many."""
+    shape = (facts["frames"], *facts["shape"])
+    names = {"depth": "after.f32", "variance": "variance.f32", "origin": "origin.u8"}
+    arrays = {key: np.memmap(name, RAW[name], "r", shape=shape) for key, name in names.items()}
+    with open(path, "wb") as file:
+        np.savez(file, allow_pickle=False, unit=np.array(facts["unit"]), kind=np.array(facts["kind"]), **arrays)
+
+
+def _video(path: Path, facts: dict[str, Any]) -> None:
+    """Write a video: before, after and standard deviation."""
+    video = VideoWriter(path)
+    for frame in range(facts["frames"]):
+        video.add(load_raw("before.f32", facts["shape"], frame), load_result(facts, frame))
+    video.close()
+
+
+@dataclass(frozen=True)
+class StreamProduct:
+    """How a file of all frames is made, its media type, and its label on the page."""
+
+    make: Callable[[Path, dict[str, Any]], None]
+    media: str
+    label: str
+
+
 OCTETS = "application/octet-stream"
+STREAM_PRODUCTS = {
+    "stream.npz": StreamProduct(_stack, OCTETS, "npz: all frames, variance, origin"),
+    "stream.gif": StreamProduct(_video, "image/gif", "GIF: before, after, deviation"),
+}
 PRODUCTS = {
     "result.npz": Product(write, OCTETS, "npz: map, variance, origin"),
     "result.tiff": Product(write, "image/tiff", "TIFF, 32-bit float"),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from sparsedepth.process_pool import WorkerDied, WorkerTimeout
 from sparsedepth.serve.limits import HTTPError, Limits
 from sparsedepth.serve.processes import WorkerProcess
-from sparsedepth.serve.products import PRODUCTS, RAW
+from sparsedepth.serve.products import PRODUCTS, RAW, STREAM_PRODUCTS, frame_bytes
 
 State = Literal["arriving", "waiting", "running", "done", "failed"]
 EXPIRY_CHECK_SECONDS = 2.0
@@ -45,9 +45,9 @@ class Job:
 
     @property
     def pixels(self) -> int:
-        """The number of pixels of its map."""
+        """The number of pixels of its map, or of all frames of its stream."""
         height, width = self.facts.get("shape", (0, 0))
-        return height * width
+        return height * width * self.facts.get("frames", 1)
 
     @property
     def seconds(self) -> float:
@@ -145,28 +145,42 @@ class JobQueue:
         """Count the jobs."""
         return {"waiting": len(self._waiting), "running": int(self._running is not None), "jobs": len(self._jobs)}
 
-    async def product(self, job: Job, name: str) -> Path:
-        """Return a file of a finished job, made when it is first asked for, or of its input, when that is decoded."""
-        if name not in PRODUCTS and name not in RAW:
-            raise HTTPError(404, f"there is no {name[:50]!r}; choose one of {', '.join((*PRODUCTS, *RAW))}")
+    async def product(self, job: Job, name: str, frame: int | None = None) -> tuple[Path, range | None]:
+        """Return a file of a finished job, or of its input when that is decoded, and the bytes of the wanted frame.
+
+        Products are made when they are first asked for. A frame of a stream has all products of a map.
+        """
+        known = (*PRODUCTS, *RAW, *(STREAM_PRODUCTS if job.what == "stream" else ()))
+        if name not in known:
+            raise HTTPError(404, f"there is no {name[:50]!r}; choose one of {', '.join(known)}")
         if job.failure is not None:
             raise job.failure
         if job.state != "done" and not (name == "before.f32" and job.facts and job.state != "arriving"):
             raise HTTPError(409, "the job is not done; ask again later")
-        path = job.folder / name
-        if name in PRODUCTS and not path.exists():
-            await self._make(job, name)
-        return path
+        frames = job.facts["frames"] if job.what == "stream" else 1
+        frame = min(frame or 0, 0) if job.what != "stream" else frame
+        if frame is not None and frame >= frames:
+            raise HTTPError(404, f"there is no frame {frame}; the stream has {frames}, the first is 0")
+        if name in RAW:
+            return job.folder / name, None if frame is None else frame_bytes(name, job.facts["shape"], frame)
+        if name in STREAM_PRODUCTS or job.what != "stream":
+            return await self._made(job, name, 0, name), None
+        return await self._made(job, name, frame or 0, f"{frame or 0}-{name}"), None
 
-    async def _make(self, job: Job, name: str) -> None:
-        task = {"do": "product", "folder": str(job.folder), "facts": job.facts, "name": name}
+    async def _made(self, job: Job, name: str, frame: int, file: str) -> Path:
+        """Make a product, unless it is there."""
+        path = job.folder / file
+        if path.exists():
+            return path
+        task = {"do": "product", "folder": str(job.folder), "facts": job.facts, "name": name, "frame": frame}
         try:
-            await self._decoder.run(task, self.limits.decode_seconds)
+            await self._decoder.run(task | {"file": file}, self.limits.decode_seconds)
         except HTTPError:
             self.find(job.id)  # it may have expired meanwhile
             raise
         if job.folder.exists():
-            job.n_bytes += (job.folder / name).stat().st_size
+            job.n_bytes += path.stat().st_size
+        return path
 
     async def _work(self) -> None:
         """Run the waiting jobs, one after the other."""

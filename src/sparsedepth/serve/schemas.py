@@ -16,9 +16,12 @@ class Facts(BaseModel):
     shape: tuple[int, int]
     unit: str
     kind: str
-    input: Literal["map", "photo"]
+    input: Literal["map", "photo", "stream"]
     assumed: str
     known: float
+    frames: int = 1
+    intrinsics: list[float] | None = None
+    state: str | None = None
     measured: float | None = None
     corrected: float | None = None
     filled: float | None = None
@@ -66,8 +69,13 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 FILE = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 MAP_FILE = FILE | {"image/tiff": {"schema": {"type": "string", "format": "binary"}}}
-PRODUCT_FILE = MAP_FILE | {"image/png": {"schema": {"type": "string", "format": "binary"}}}
+PRODUCT_FILE = MAP_FILE | {
+    media: {"schema": {"type": "string", "format": "binary"}} for media in ("image/png", "image/gif")
+}
 TASK_ERRORS = errors(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503)
+FrameNumber = Annotated[
+    int | None, Query(description="Number of a frame of a stream, from 0; without it, all of them.", ge=0, lt=1 << 20)
+]
 Answer = Annotated[
     Literal["links", "npz", "tiff"],
     Query(description="links: a job to ask about, at once (202); npz or tiff: the result, when it is there (200)."),

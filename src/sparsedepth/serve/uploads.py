@@ -17,8 +17,13 @@ from starlette.requests import ClientDisconnect
 from sparsedepth.serve.limits import HTTPError, Limits, size
 
 MAX_PARTS = 24
+"""Parts of a form, besides the frames of a stream."""
 MAX_TEXT_BYTES = 1000
-FRAME_BYTES = 16 << 10
+MAX_RECORD_BYTES = 20000
+"""Length of a text, and of one that holds the record of a sensor."""
+FRAMES = "frames"
+"""Field that may come more than once."""
+OVERHEAD_BYTES = 16 << 10
 """Bytes that boundaries and headers may add to the files."""
 
 
@@ -29,6 +34,8 @@ class Upload:
     texts: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     """Field -> name in the folder."""
+    frames: list[str] = field(default_factory=list)
+    """Names in the folder of the frames of a stream, in their order: the one field that may come often."""
     shown: dict[str, str] = field(default_factory=dict)
     """Name in the folder -> name that the user knows it by."""
 
@@ -39,15 +46,15 @@ async def receive(request: Request, folder: Path, limits: Limits, kinds: Mapping
     if kind != b"multipart/form-data" or b"boundary" not in options:
         raise HTTPError(415, "send a form as multipart/form-data, as curl -F does")
     declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > limits.bytes + FRAME_BYTES:
+    if declared.isdigit() and int(declared) > limits.bytes + OVERHEAD_BYTES:
         raise _too_long(limits)
-    form = _Form(folder, kinds)
+    form = _Form(folder, kinds, limits.frames)
     try:
         parser = MultipartParser(options[b"boundary"], form.callbacks())  # pyright: ignore[reportArgumentType]
         received = 0
         async for piece in _pieces(request, limits):
             received += len(piece)
-            if received > limits.bytes + FRAME_BYTES:
+            if received > limits.bytes + OVERHEAD_BYTES:
                 raise _too_long(limits)
             parser.write(piece)
     except FormParserError:
@@ -83,9 +90,9 @@ async def _pieces(request: Request, limits: Limits) -> AsyncIterator[bytes]:
 class _Form:
     """The callbacks of the parser, which fill an `Upload` part by part."""
 
-    def __init__(self, folder: Path, kinds: Mapping[str, frozenset[str]]) -> None:
+    def __init__(self, folder: Path, kinds: Mapping[str, frozenset[str]], max_frames: int) -> None:
         self.upload, self.complete = Upload(), False
-        self._folder, self._kinds = folder, kinds
+        self._folder, self._kinds, self._max_frames = folder, kinds, max_frames
         self._parts = 0
         self._start()
 
@@ -111,7 +118,7 @@ class _Form:
     def _part_begin(self) -> None:
         self._start()
         self._parts += 1
-        if self._parts > MAX_PARTS:
+        if self._parts - len(self.upload.frames) > MAX_PARTS:
             raise HTTPError(422, f"the form has more than {MAX_PARTS} parts")
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
@@ -142,17 +149,27 @@ class _Form:
                 415, f"files ending in {suffix[:20]!r} are not known; use one of {', '.join(sorted(known))}"
             )
         stored = self._name + suffix
-        self.upload.files[self._name] = stored
+        if self._name == FRAMES:
+            stored = f"{FRAMES}-{len(self.upload.frames):05d}{suffix}"
+            self._add_frame(stored)
+        else:
+            self.upload.files[self._name] = stored
         self.upload.shown[stored] = _plain(filename)
         self._file = open(self._folder / stored, "wb")  # noqa: SIM115 (closed at the part's end, or with the form)
+
+    def _add_frame(self, stored: str) -> None:
+        if len(self.upload.frames) >= self._max_frames:
+            raise HTTPError(413, f"a stream has at most {self._max_frames} frames here; send fewer")
+        self.upload.frames.append(stored)
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:
             self._file.write(data[start:end])
             return
         self._text += data[start:end]
-        if len(self._text) > MAX_TEXT_BYTES:
-            raise HTTPError(422, f"{self._name[:50]!r} is longer than {MAX_TEXT_BYTES} bytes; that is no option")
+        longest = MAX_RECORD_BYTES if self._name == "sensor" else MAX_TEXT_BYTES
+        if len(self._text) > longest:
+            raise HTTPError(422, f"{self._name[:50]!r} is longer than {longest} bytes; that is no option")
 
     def _part_end(self) -> None:
         if self._file is not None:
