@@ -17,6 +17,12 @@ $(VENV)/.installed: pyproject.toml $(KERNELS) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+# What the demo needs; whoever has the whole development environment has it.
+$(VENV)/.demo: pyproject.toml $(KERNELS) | $(VENV)/bin/python
+	@test -e $(VENV)/.installed || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[reproduce]'
+	@touch $@
+
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
@@ -37,7 +43,7 @@ docs: $(VENV)/.docs
 readme: install docs/restored.png
 	$(BIN)/python docs/_readme.py
 
-demo: install
+demo: $(VENV)/.demo
 	$(BIN)/sparsedepth demo -o demo --force
 
 test: install
@@ -53,6 +59,7 @@ types: install
 check: lint types test
 
 bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/serving.py

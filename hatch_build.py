@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -23,11 +24,14 @@ except ImportError:  # run as a script, without the build system
 ROOT = Path(__file__).parent
 KERNELS = ROOT / "src" / "sparsedepth" / "kernels"
 COMPILED = KERNELS / "compiled"
-FLAGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
+FLAGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-fPIC", "-shared")
 EXACT = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 """No fused or reordered operations: every compiler and processor computes the same bits."""
 LEVELS = {"baseline": (), "avx2": ("-mavx2",)}
 """Instruction sets: the loader takes the best that the processor has."""
+OLDEST_MACOS = {"arm64": "11.0", "x86_64": "10.13"}
+OLDEST_GLIBC = 2, 17
+"""The oldest versions that wheels are tagged for."""
 
 
 def compiler() -> list[str] | None:
@@ -56,12 +60,30 @@ def compile_kernels() -> list[Path]:
     suffix = ".dll" if sys.platform == "win32" else ".so"
     COMPILED.mkdir(exist_ok=True)
     sources, made = sorted(map(str, KERNELS.glob("*.c"))), []
+    target = (f"-mmacosx-version-min={OLDEST_MACOS[platform.machine()]}",) if sys.platform == "darwin" else ()
     for level, flags in levels().items():
         made.append(COMPILED / f"{level}{suffix}")
         part = made[-1].with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, *FLAGS, *EXACT, *flags, "-o", str(part), *sources], check=True)
+        subprocess.run([*command, *FLAGS, *EXACT, *target, *flags, "-o", str(part), *sources], check=True)
         os.replace(part, made[-1])
     return made
+
+
+def platform_tag(libraries: list[Path]) -> str:
+    """Return the platform of a wheel with these libraries: the oldest systems that can load them."""
+    plain = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    if sys.platform == "darwin":
+        return f"macosx_{OLDEST_MACOS[platform.machine()].replace('.', '_')}_{platform.machine()}"
+    if not plain.startswith("linux_") or platform.libc_ver()[0] != "glibc":
+        return plain
+    wanted = max((OLDEST_GLIBC, *(glibc_wanted(path) for path in libraries)))
+    return f"manylinux_{wanted[0]}_{wanted[1]}_{plain.removeprefix('linux_')}"
+
+
+def glibc_wanted(library: Path) -> tuple[int, int]:
+    """Return the version of the C library that a library asks for: the newest of its symbols."""
+    versions = re.findall(rb"\0GLIBC_(\d+)\.(\d+)", library.read_bytes())
+    return max(((int(major), int(minor)) for major, minor in versions), default=(0, 0))
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -78,7 +100,7 @@ class CustomBuildHook(BuildHookInterface):
             return
         made = compile_kernels()
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        build_data["tag"] = f"py3-none-{platform_tag(made)}"
         build_data["force_include"].update({str(path): f"sparsedepth/kernels/compiled/{path.name}" for path in made})
 
 

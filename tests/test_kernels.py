@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
+import platform
+import subprocess
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -26,3 +31,36 @@ def test_arrays_of_another_kind_are_refused():
     for wrong in (np.zeros(3), np.zeros((3, 4), np.float32)[:, ::2]):
         with pytest.raises(ctypes.ArgumentError):
             add(wrong, 3)
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    """The script that compiles the kernels."""
+    spec = importlib.util.spec_from_file_location("hatch_build", Path(__file__).parents[1] / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no versions")
+def test_wheels_fit_old_systems(build):
+    libraries = sorted(build.COMPILED.glob("*.so"))
+    assert libraries
+    assert build.platform_tag(libraries) == f"manylinux_2_17_{platform.machine()}"
+
+
+def test_the_newest_symbol_decides(build, tmp_path):
+    path = tmp_path / "x.so"
+    path.write_bytes(b"\x7fELF\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.4\0")
+    assert build.glibc_wanted(path) == (2, 34)
+
+
+def test_the_sources_give_no_warning(build):
+    compiler = build.compiler()
+    if compiler is None:
+        pytest.skip("there is no C compiler; the installed libraries were made elsewhere")
+    for flags in build.levels().values():
+        options = [*build.FLAGS, *build.EXACT, *flags, "-Werror", "-fsyntax-only"]
+        subprocess.run([*compiler, *options, *map(str, build.KERNELS.glob("*.c"))], check=True)

@@ -10,20 +10,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, ListedColormap, LogNorm, Normalize
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.checks import as_floats
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
+
+with needed_for("drawing", "plot"):
+    from matplotlib import colormaps
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Colormap, ListedColormap, LogNorm, Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import FixedLocator, NullLocator
 
 UNKNOWN = "#c81e5a"
 """The colour of pixels of which nothing is known; no depth has it."""

@@ -10,10 +10,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from markdown_it import MarkdownIt
-
 from sparsedepth.atomic_files import write_atomically
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import InputError
+
+with needed_for("a report", "plot"):
+    from markdown_it import MarkdownIt
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

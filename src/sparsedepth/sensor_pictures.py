@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from sparsedepth.extras import needed_for
 from sparsedepth.pictures import UNKNOWN, write_figure
 from sparsedepth.sensors import Calibration
 from sparsedepth.vocabulary import Floats
+
+with needed_for("drawing", "plot"):
+    from matplotlib import colormaps
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MEASURED = "#3b5b7a"
 FITTED = UNKNOWN

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from sparsedepth.atomic_files import atomic_file
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Restoration
 
 MAX_WIDTH_PX = 320
@@ -27,6 +28,9 @@ class VideoWriter:
         self._path, self._frames_per_second = Path(path), frames_per_second
         if self._path.suffix.lower() not in (".gif", ".webp"):
             raise InputError(f"{path} is no video that can be written; use .gif or .webp")
+        with needed_for("a video", "plot"):
+            from matplotlib import colormaps
+        self._of_depth, self._of_std = colormaps["viridis"], colormaps["bone"]
         self._frames: list[Image.Image] = []
         self._limits: tuple[float, float] | None = None
 
@@ -43,9 +47,9 @@ class VideoWriter:
         low, high = self._limits
         std_limits = np.log(1e-4 * high), np.log(max(high - low, 1e-3 * high))
         with np.errstate(divide="ignore"):
-            last = _coloured(np.log(std), std_limits, "bone")
+            last = _coloured(np.log(std), std_limits, self._of_std)
         picture = np.hstack(
-            [_coloured(depth, self._limits, "viridis"), _coloured(after, self._limits, "viridis"), last]
+            [_coloured(depth, self._limits, self._of_depth), _coloured(after, self._limits, self._of_depth), last]
         )
         self._frames.append(Image.fromarray(picture))
 
@@ -60,9 +64,9 @@ class VideoWriter:
             first.save(temporary, kind, save_all=True, append_images=rest, duration=milliseconds, loop=0)
 
 
-def _coloured(values: Floats, limits: tuple[float, float], name: str) -> NDArray[np.uint8]:
+def _coloured(values: Floats, limits: tuple[float, float], colours_of: Any) -> NDArray[np.uint8]:
     """Return colours (height, width, 3) of values between limits; missing ones have a colour of their own."""
     low, high = limits
     place = np.clip((values - low) / max(high - low, 1e-12), 0, 1)
-    colours = mpl.colormaps[name](np.where(np.isfinite(place), place, 0.0), bytes=True)[..., :3]
+    colours = colours_of(np.where(np.isfinite(place), place, 0.0), bytes=True)[..., :3]
     return np.where(np.isfinite(values)[..., None], colours, np.array(UNKNOWN, np.uint8))

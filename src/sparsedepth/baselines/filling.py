@@ -6,11 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import LinearNDInterpolator
 from scipy.ndimage import binary_dilation
-from skimage.restoration import inpaint_biharmonic
 from threadpoolctl import threadpool_limits
 
 from sparsedepth.baselines.maps import as_result, map_of, nearest_filled
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import DepthMap, InputError
+
+with needed_for("a baseline", "reproduce"):
+    from skimage.restoration import inpaint_biharmonic
 
 
 def biharmonic(depth: ArrayLike) -> DepthMap:

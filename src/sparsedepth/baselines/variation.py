@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from skimage.restoration import denoise_tv_chambolle
 
 from sparsedepth.baselines.maps import as_result, map_of, nearest_filled, require_at_least_zero
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import DepthMap, Floats
+
+with needed_for("a baseline", "reproduce"):
+    from skimage.restoration import denoise_tv_chambolle
 
 
 def tv_l2(depth: ArrayLike, weight: float) -> DepthMap:

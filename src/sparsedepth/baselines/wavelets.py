@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pywt
 
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import Floats, InputError, Vector
+
+with needed_for("a baseline", "reproduce"):
+    import pywt
 
 
 def wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4") -> Floats:

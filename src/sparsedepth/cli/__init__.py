@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 RENAMED = {"--unit": "--profile", "--output-unit": "--output-profile", "--truth-unit": "--truth-profile"}
@@ -20,11 +20,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        from sparsedepth.cli.application import app
-
+        app = _application()
         app(_renamed(sys.argv[1:] if arguments is None else arguments), prog_name="sparsedepth")
     except Exception as error:
         _explain(error)
+
+
+def _application() -> Callable[..., None]:
+    """Import the application; without its packages, say what to install."""
+    try:
+        from sparsedepth.cli.application import app
+    except ModuleNotFoundError:
+        from sparsedepth.extras import needed_for
+
+        with needed_for("the command line", "cli"):
+            raise
+    return app
 
 
 def _explain(error: Exception) -> NoReturn:
@@ -52,9 +63,12 @@ def _renamed(arguments: Sequence[str]) -> list[str]:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    from sparsedepth.cli.terminal import say_error
-
-    say_error(message)
+    try:
+        from sparsedepth.cli.terminal import say_error
+    except ModuleNotFoundError:
+        print(f"error: {message}", file=sys.stderr)
+    else:
+        say_error(message)
     sys.exit(code)
 
 

@@ -25,7 +25,6 @@ from sparsedepth.cli.options import (
 )
 from sparsedepth.cli.poses import read_poses
 from sparsedepth.cli.terminal import print_json, print_line
-from sparsedepth.sensor_pictures import save_calibrated_sensor
 from sparsedepth.sensors import Calibration, calibrate
 from sparsedepth.vocabulary import UNIT_FACTORS, DepthImage, InputError, Unit
 
@@ -71,6 +70,8 @@ def calibrate_command(
     found = calibrate([image.values for image in images], unit=unit, name=name, poses=matrices, intrinsics=camera)
     found.sensor.save(output)
     if plot is not None:
+        from sparsedepth.sensor_pictures import save_calibrated_sensor
+
         save_calibrated_sensor(found, plot, title=name)
     _print(found, output, plot, notes, as_json)
 

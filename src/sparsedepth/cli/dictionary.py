@@ -11,7 +11,6 @@ import typer
 from sparsedepth.cli.batch.plan import require_writable
 from sparsedepth.cli.options import JsonOption, load_dictionary
 from sparsedepth.cli.terminal import print_facts
-from sparsedepth.pictures import save_mosaic
 
 
 def dictionary_command(
@@ -32,6 +31,8 @@ def dictionary_command(
         **dictionary.about,
     }
     if mosaic is not None:
+        from sparsedepth.pictures import save_mosaic
+
         save_mosaic(dictionary, mosaic, title=f"{Path(name).stem}: {dictionary.n_atoms} atoms")
         facts["mosaic"] = str(mosaic)
     print_facts(as_json, facts)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparsedepth.cli.terminal import say
-from sparsedepth.vocabulary import InputError
+from sparsedepth.extras import needed_for
 
 
 def serve_command(
@@ -27,11 +27,9 @@ def serve_command(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Serve a page to look at maps, and the same over HTTP for programs; results are kept for a quarter of an hour."""
-    try:
+    with needed_for("serving", "serve"):
         from sparsedepth.serve.limits import Limits
         from sparsedepth.serve.server import run
-    except ModuleNotFoundError as error:
-        raise InputError(f"serving needs {error.name}; install it with: pip install 'sparsedepth[serve]'") from None
 
     def ready(address: str) -> None:
         say(f"serving at {address} (Ctrl-C stops)")

@@ -15,7 +15,6 @@ from sparsedepth.cli.terminal import warn
 from sparsedepth.files import read_array
 from sparsedepth.files.profiles import profile_named
 from sparsedepth.files.stored import Pixels
-from sparsedepth.pictures import save_map, save_origin, save_variance
 from sparsedepth.vocabulary import InputError, Origin
 
 MAX_TITLE_LETTERS = 80
@@ -36,6 +35,8 @@ def show_command(
     force: ForceOption = False,
 ) -> None:
     """Draw a map in colours, with a scale bar in its unit; pixels of which nothing is known stand out."""
+    from sparsedepth.pictures import save_map, save_origin, save_variance
+
     if variance and origin:
         raise InputError("--variance and --origin are two pictures; draw one at a time")
     if limits is not None and not (np.isfinite(limits).all() and limits[0] < limits[1]):

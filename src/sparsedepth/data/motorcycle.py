@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import DepthMap, StereoPair
 
 
@@ -22,6 +23,7 @@ def motorcycle_pair() -> StereoPair:
 
 
 def _shipped() -> Any:
-    from skimage.data import stereo_motorcycle
+    with needed_for("the Motorcycle pair", "reproduce"):
+        from skimage.data import stereo_motorcycle
 
     return stereo_motorcycle()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module, resources
 from typing import Any
 
+from sparsedepth.extras import needed_for
 from sparsedepth.vocabulary import InputError
 
 Progress = Callable[[str, int, int], None]
@@ -24,4 +25,5 @@ def names() -> list[str]:
 def load(name: str) -> Any:
     if name != "demo" and name not in names():
         raise InputError(f"there is no experiment {name!r}; choose one of {', '.join(names())}, or 'all'")
-    return import_module(f"{__name__}.{name}")
+    with needed_for(f"the experiment {name}", "reproduce"):
+        return import_module(f"{__name__}.{name}")

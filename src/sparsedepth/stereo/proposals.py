@@ -8,8 +8,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
-from skimage.segmentation import felzenszwalb
 
+from sparsedepth.extras import needed_for
 from sparsedepth.kernels import planes as kernels
 from sparsedepth.stereo.costs import sample
 from sparsedepth.stereo.occlusion import fill_background, lr_difference
@@ -68,6 +68,9 @@ def matched_both_ways(pair: StereoPair) -> tuple[DepthMap, NDArray[np.bool_]]:
 
 def segmentation(picture: Floats, coarseness: int, *, blurred: bool) -> Segments:
     """Segment a picture by minimum spanning trees (Felzenszwalb & Huttenlocher 2004), from fine to coarse."""
+    with needed_for("a second-order solver", "stereo"):
+        from skimage.segmentation import felzenszwalb
+
     scale, sigma = (30, 0.8) if blurred else (100, 0.0)
     return felzenszwalb(
         picture / np.float32(255), scale=scale * coarseness, sigma=sigma, min_size=10 * coarseness, channel_axis=2
