@@ -72,7 +72,7 @@ depth[10, 20], depth[30, 30:33] = 5.0, np.nan
 write("x.npz", sparsedepth.denoise(depth))
 write("x.tiff", read("x.npz"))
 views = np.random.default_rng(0).random((2, 40, 60), np.float32)
-sparsedepth.match(*views, 8)
+sparsedepth.match(*views, max_disparity=8)
 """
     ended = run_without(list(MODULES_OF), code, tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
