@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from sparsedepth import InputError, Intrinsics, Stream
 from sparsedepth.data.posed_rooms import room_view, turned
+from sparsedepth.streams.settings import DEFAULT
 
 CAMERA = (240.0, 240.0, 127.5, 95.5)
 SHAPE = (192, 256)
@@ -42,13 +44,32 @@ def test_a_camera_without_poses_is_aligned():
     assert error(result.depth, view, STEREO) < 0.55
 
 
-def test_a_moving_camera_without_intrinsics_is_no_worse_than_single_frames():
-    stream = Stream(STEREO, unit="mm")
-    for number, (_, view, frame) in enumerate(turning()):
-        result, single = stream.push(frame), Stream(STEREO, unit="mm").push(frame)
-        if number > 2:
-            assert error(result.depth, view, STEREO) < 1.05 * error(single.depth, view, STEREO)
+def test_alignment_of_single_frames_is_nearly_as_good_as_their_poses():
+    views, errors = list(turning(2)), []
+    for posed in (True, False):
+        stream = Stream(STEREO, Intrinsics(*CAMERA), unit="mm")
+        result = [stream.push(frame, pose=pose if posed else None) for pose, _, frame in views][-1]
+        errors.append(error(result.depth, views[-1][1], STEREO))
+    assert errors[1] < 1.1 * errors[0]
+
+
+@pytest.mark.parametrize("sensor", [STEREO, None], ids=["known", "unknown"])
+def test_a_moving_camera_without_intrinsics_is_no_worse_than_single_frames(sensor):
+    stream = Stream(sensor, unit="mm")
+    for _, view, frame in turning():
+        result, single = stream.push(frame), Stream(sensor, unit="mm").push(frame)
+        assert error(result.depth, view, STEREO) < 1.05 * error(single.depth, view, STEREO)
     assert stream.state == "lost"
+
+
+def test_a_camera_that_only_seemed_to_move_loses_no_frame():
+    view, camera = 1000 * room_view(np.eye(4), CAMERA, SHAPE), Camera(STEREO)
+    frames = [camera(view) for _ in range(8)]
+    doubtful, plain = (Stream(STEREO, unit="mm", settings=replace(DEFAULT, motion_square=limit)) for limit in (0, 9))
+    results = [(doubtful.push(frame), doubtful.state, plain.push(frame)) for frame in frames]
+    assert results[1][1] == "lost"
+    assert results[-1][1] == "static"
+    np.testing.assert_array_equal(results[-1][0].depth, results[-1][2].depth)
 
 
 @pytest.mark.parametrize("intrinsics", [None, Intrinsics(*CAMERA)])

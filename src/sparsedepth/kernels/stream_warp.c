@@ -139,3 +139,34 @@ KERNEL void stream_bring(int64_t n, const float *depth, const float *columns, co
 KERNEL void stream_take(int64_t n, const int64_t *from, const float *old, float *taken, float unknown) {
     for (int64_t at = 0; at < n; at++) taken[at] = from[at] < 0 ? unknown : old[from[at]];
 }
+
+/* Average square cells of a map: the pixels that lie within sigmas standard deviations of the cell's centre.
+ *
+ * mean, variance: (height, width). Writes the averages of both, (height / side, width / side); NaN in cells of which
+ * fewer than a share agrees.
+ */
+KERNEL void stream_average_cells(int64_t height, int64_t width, int64_t side, const float *mean, const float *variance,
+                                 float sigmas, float share, float *mean_out, float *variance_out) {
+    const int64_t down = height / side, across = width / side;
+    const float fewest = share * (float)(side * side), reach = sigmas * sigmas;
+    for (int64_t row = 0; row < down; row++) {
+        for (int64_t column = 0; column < across; column++) {
+            const int64_t corner = row * side * width + column * side;
+            const float centre = mean[corner + side / 2 * (width + 1)];
+            float count = 0, total = 0, spread = 0;
+            for (int64_t y = 0; y < side; y++) {
+                for (int64_t x = 0; x < side; x++) {
+                    const int64_t at = corner + y * width + x;
+                    const float apart = mean[at] - centre;
+                    if (!(apart * apart <= reach * variance[at])) continue;
+                    count += 1;
+                    total += mean[at];
+                    spread += variance[at];
+                }
+            }
+            const int known = count >= fewest && count > 0;
+            mean_out[row * across + column] = known ? total / count : __builtin_nanf("");
+            variance_out[row * across + column] = known ? spread / count : __builtin_inff();
+        }
+    }
+}

@@ -25,3 +25,6 @@ bring = kernel("stream_bring", INT, _F, _F, _F, INT, INT, _F, _F, _F)
 
 take = kernel("stream_take", INT, _PLACES, _F, _F, FLOAT)
 """Take the state of old pixels: (n, from, old, taken, unknown)."""
+
+average_cells = kernel("stream_average_cells", *(INT,) * 3, _F, _F, FLOAT, FLOAT, _F, _F)
+"""Average cells: (height, width, side, mean, variance, sigmas, share, mean_out, variance_out)."""

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsedepth.geometry import Intrinsics
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief
+from sparsedepth.streams.cells import average_cells
 from sparsedepth.streams.settings import StreamSettings
 from sparsedepth.streams.warp import View
 from sparsedepth.vocabulary import Floats
@@ -30,6 +32,16 @@ class _Points(NamedTuple):
 
     points: Floats
     noise: Floats
+
+
+class _Surface(NamedTuple):
+    """A view of a scene on the axis: mean and variance of each pixel, flat; NaN = unknown."""
+
+    mean: Floats
+    variance: Floats
+    view: View
+    side: int
+    """Side of a pixel, in pixels of the camera."""
 
 
 def align(
@@ -62,35 +74,52 @@ def align(
     -------
     The motion with the lowest cost.
     """
-    points = _points(value, noise, view, axis, settings)
+    fine = _Surface(belief.mean, belief.variance, view, 1)
+    points = _points(_Surface(value, noise, view, 1), axis, settings.align_stride_px)
     still = np.eye(4)
     backs = [still, *map(np.linalg.inv, starts)]
-    judged = [_judge(points, belief, back, view, axis, settings) for back in backs]
+    judged = [_judge(points, fine, back, axis, settings) for back in backs]
     best = int(np.argmin([cost for cost, _ in judged]))
-    back = backs[best]
-    for step in range(settings.align_iterations):
-        back = _improved(points, belief, back, view, axis, settings, max(1.0, 8.0 / 2**step))
-    cost, agreement = _judge(points, belief, back, view, axis, settings)
+    back = _refined(_Surface(value, noise, view, 1), fine, backs[best], axis, settings)
+    cost, agreement = _judge(points, fine, back, axis, settings)
     if cost < judged[best][0]:
         return Alignment(np.linalg.inv(back), cost, judged[0][0], agreement)
     return Alignment((still, *starts)[best], judged[best][0], judged[0][0], judged[best][1])
 
 
-def _points(value: Floats, noise: Floats, view: View, axis: Axis, settings: StreamSettings) -> _Points:
-    every = settings.align_stride_px
-    across, down = view.intrinsics.rays(view.shape)
-    shown = value.reshape(view.shape)[::every, ::every].astype(float)
+def _refined(frame: _Surface, belief: _Surface, back: Floats, axis: Axis, settings: StreamSettings) -> Floats:
+    """Improve a motion on means of cells: noise of single pixels would flatten the slopes that show it."""
+    frame, belief = (_averaged(each, settings) for each in (frame, belief))
+    points = _points(frame, axis, settings.align_stride_px // settings.cell_px)
+    for step in range(settings.align_iterations):
+        back = _improved(points, belief, back, axis, settings, max(1.0, 8.0 / 2**step))
+    return back
+
+
+def _averaged(surface: _Surface, settings: StreamSettings) -> _Surface:
+    """Average square cells; the camera of the cells has larger pixels."""
+    side, camera = settings.cell_px, surface.view.intrinsics
+    mean, variance = average_cells(surface.mean, surface.variance, surface.view.shape, settings)
+    centre = ((camera.cx - (side - 1) / 2) / side, (camera.cy - (side - 1) / 2) / side)
+    view = View(Intrinsics(camera.fx / side, camera.fy / side, *centre), (mean.shape[0], mean.shape[1]))
+    return _Surface(mean.ravel(), variance.ravel(), view, side)
+
+
+def _points(surface: _Surface, axis: Axis, every: int) -> _Points:
+    across, down = surface.view.intrinsics.rays(surface.view.shape)
+    shown = surface.mean.reshape(surface.view.shape)[::every, ::every].astype(float)
     rows, columns = np.nonzero(np.isfinite(shown))
     depth = axis.depth(shown[rows, columns])
     points = np.stack([depth * across[columns * every], depth * down[rows * every, 0], depth])
-    return _Points(points, noise.reshape(view.shape)[::every, ::every][rows, columns].astype(float))
+    noise = surface.variance.reshape(surface.view.shape)[::every, ::every]
+    return _Points(points, noise[rows, columns].astype(float))
 
 
 def _residuals(
-    points: _Points, belief: Belief, back: Floats, view: View, axis: Axis
+    points: _Points, belief: _Surface, back: Floats, axis: Axis
 ) -> tuple[Floats, Floats, Floats, np.ndarray]:
     """Compare points with the belief where they fall: scaled residuals, Jacobians, standard deviations, who counts."""
-    (height, width), camera = view.shape, view.intrinsics
+    (height, width), camera = belief.view.shape, belief.view.intrinsics
     x, y, z = np.einsum("ij,jk->ik", back[:3, :3], points.points) + back[:3, 3:]
     with np.errstate(invalid="ignore", divide="ignore"):
         column, row = x / z * camera.fx + camera.cx, y / z * camera.fy + camera.cy
@@ -104,7 +133,7 @@ def _residuals(
     mean = taps[0] + part_x * (taps[1] - taps[0]) + part_y * (taps[2] - taps[0])
     mean += part_x * part_y * (taps[0] + taps[3] - taps[1] - taps[2])
     spread = belief.variance[corner] + points.noise[inside]
-    flat = np.square(slope_x) + np.square(slope_y) < 9 * points.noise[inside]
+    flat = np.square(slope_x) + np.square(slope_y) < 9 * belief.side**2 * points.noise[inside]
     counts = np.isfinite(mean) & flat
     gap = mean - axis.count(z)
     towards = -axis.slope(z) if axis.domain == "1/z" else axis.slope(z)
@@ -115,10 +144,10 @@ def _residuals(
 
 
 def _improved(
-    points: _Points, belief: Belief, back: Floats, view: View, axis: Axis, settings: StreamSettings, wider: float
+    points: _Points, belief: _Surface, back: Floats, axis: Axis, settings: StreamSettings, wider: float
 ) -> Floats:
     """Take one step of Gauss and Newton with Tukey's weights; a motion that nothing shows stays small."""
-    gap, jacobian, std, counts = _residuals(points, belief, back, view, axis)
+    gap, jacobian, std, counts = _residuals(points, belief, back, axis)
     if counts.sum() < 100:
         return back
     gap, jacobian = gap[counts] / std[counts], jacobian[counts] / std[counts, None]
@@ -131,10 +160,10 @@ def _improved(
 
 
 def _judge(
-    points: _Points, belief: Belief, back: Floats, view: View, axis: Axis, settings: StreamSettings
+    points: _Points, belief: _Surface, back: Floats, axis: Axis, settings: StreamSettings
 ) -> tuple[float, float]:
     """Return the robust cost of a motion, and the fraction of pixels that agree; points outside count as bad."""
-    gap, _, std, counts = _residuals(points, belief, back, view, axis)
+    gap, _, std, counts = _residuals(points, belief, back, axis)
     if counts.sum() < 100:
         return np.inf, 0.0
     size = np.abs(gap[counts] / std[counts])

@@ -105,6 +105,16 @@ class StreamSettings:
     """Largest mean agreement that noise has: that of frames with a correlation of 0.3."""
     noise_sigmas: float = 4.0
     """Excess of the agreement of all blocks that is motion, over one by the root of their number."""
+    motion_ratio: float = 4.0
+    """A motion of the picture is shown by innovations of which it explains more than this times what chance does,"""
+    motion_share: float = 0.01
+    """and this fraction. The belief is set aside for one frame, until the next one tells."""
+    largest_chance: float = 0.15
+    """Largest fraction that chance explains, times the ratio; cameras that stand still had at most 0.10."""
+    motion_square: float = 1.6
+    """Mean square of the innovations of the second frame, each limited, beyond which the camera may move; 1 = noise."""
+    motion_stride: int = 2
+    """Distance of the cells that show it."""
     most_moving: float = 0.5
     """A camera without poses moves if more than this fraction of the picture does."""
     warp_variance: float = 0.02
@@ -118,7 +128,13 @@ class StreamSettings:
     fit_iterations: int = 3
     """Reweighted least squares of the smooth disagreement."""
     align_stride_px: int = 6
-    """Distance of the pixels that align views."""
+    """Distance of the pixels that align views and judge it."""
+    cell_px: int = 3
+    """Side of the cells whose means align views and show motion; noise of single pixels would hide their slopes."""
+    cell_sigmas: float = 6.0
+    """Pixels of a cell that differ by more from its centre are of another surface."""
+    cell_share: float = 0.5
+    """Least fraction of a cell that belongs together."""
     align_iterations: int = 6
     """Steps of the point-to-plane alignment."""
     align_sigmas: float = 4.0

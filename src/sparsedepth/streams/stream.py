@@ -14,6 +14,7 @@ from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief, Change, Updater
 from sparsedepth.streams.camera import METRE
 from sparsedepth.streams.changes import follow_surfaces
+from sparsedepth.streams.flow import shows_motion
 from sparsedepth.streams.frames import Frame, frame_from
 from sparsedepth.streams.learning import first_guess, learned
 from sparsedepth.streams.report import Reporter
@@ -200,13 +201,26 @@ class Stream:
         noise = self._noise(value, frame)
         self._frames += 1
         self._state = self._tracker.place(value, noise, frame, self._axis)
-        self._add_noise_of_memory(value, noise)
+        if self._tracker.overdue is not None:
+            self._fuse(*self._tracker.overdue)
+        learns = self._given is None and frame.variance is None and self._shows_noise(value, noise)
         sampled = self._sampled_before()
-        change = self._updater.update(self._belief, value, noise)
-        alone = follow_surfaces(self._belief, value, change, self._shape, self._settings)
-        if self._given is None and frame.variance is None and self._frames in self._settings.learn_frames:
+        change, alone = self._fuse(value, noise)
+        if learns:
             self._learn(value, change, noise, sampled)
         return self._reporter.report(frame, self._belief, value, change, alone)
+
+    def _fuse(self, value: Floats, noise: Floats) -> tuple[Change, np.ndarray]:
+        """Update the belief; return what changed, and the numbers of the pixels that jumped alone."""
+        self._add_noise_of_memory(value, noise)
+        change = self._updater.update(self._belief, value, noise)
+        return change, follow_surfaces(self._belief, value, change, self._shape, self._settings)
+
+    def _shows_noise(self, value: Floats, noise: Floats) -> bool:
+        """Tell whether the noise of the sensor can be estimated anew, from innovations that no motion explains."""
+        if self._frames not in self._settings.learn_frames:
+            return False
+        return not shows_motion(self._belief, value, noise, self._shape, self._settings)
 
     def _noise(self, value: Floats, frame: Frame) -> Floats:
         """Return the variance of one measurement at every measured pixel."""
