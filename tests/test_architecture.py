@@ -11,7 +11,10 @@ import sparsedepth
 
 ROOT = Path(sparsedepth.__file__).parent
 MAY_IMPORT = {
-    "vocabulary": set(),
+    "vocabulary": {"display", "files"},  # within methods that show, save and load; nothing is imported with it
+    "display": {"vocabulary", "dictionary", "sensors", "pictures"},
+    "containers": {"vocabulary"},
+    "restorer_files": {"vocabulary", "checks", "atomic_files", "dictionary", "messages"},
     "checks": {"vocabulary"},
     "extras": {"vocabulary"},
     "atomic_files": {"vocabulary"},
@@ -41,9 +44,11 @@ MAY_IMPORT = {
     "process_pool": {"vocabulary", "messages"},
     "restorer_pool": {"vocabulary", "messages", "process_pool", "input_warnings"},
     "tiling": {"vocabulary", "checks", "patches", "parallel"},
-    "sklearn": {"vocabulary", "dictionary", "patches", "coding"},
+    "sklearn": {"vocabulary", "dictionary", "patches", "coding", "restore", "sensors"},
     "coding": {"vocabulary", "checks", "atomic_files", "tensor_files", "dictionary", "patches", "parallel", "kernels"},
     "restore": {
+        "containers",
+        "restorer_files",
         "isotonic",
         "input_warnings",
         "checks",
@@ -264,3 +269,12 @@ def test_restoration_stays_small():
     paths = sorted((ROOT / "restore").rglob("*.py"))
     assert len(paths) <= 14
     assert sum(n_lines(path) for path in paths) <= 2900
+
+
+def test_the_vocabulary_imports_nothing_by_itself():
+    for path in sorted((ROOT / "vocabulary").glob("*.py")):
+        top = ast.Module([node for node in ast.parse(path.read_text()).body if not isinstance(node, ast.If)], [])
+        names = {node.module for node in top.body if isinstance(node, ast.ImportFrom)}
+        assert not {name for name in names if (name or "").startswith("sparsedepth.")} - {
+            name for name in names if (name or "").startswith("sparsedepth.vocabulary")
+        }

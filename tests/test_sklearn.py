@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from conftest import edge_patches
 from sparsedepth import InputError, denoise
-from sparsedepth.sklearn import DepthDictionary
+from sparsedepth.sklearn import DepthDictionary, DepthRestorer
 
 SMALL = DepthDictionary(n_atoms=6, steps=3, batch_size=32)
 CHECKS = 46
@@ -96,3 +98,42 @@ def test_the_dictionary_restores_maps(coder):
 def test_settings_that_cannot_be_are_refused(wrong, patches):
     with pytest.raises(InputError, match=r"must be|at least"):
         DepthDictionary(**({"steps": 2} | wrong)).fit(patches[:10])
+
+
+# --- a transformer of maps ------------------------------------------------------------------------------------------
+
+
+def maps() -> np.ndarray:
+    y, x = np.mgrid[:24, :32]
+    found = np.stack([1 + 0.02 * x + 0.01 * n * y + (x > 16) for n in range(3)])
+    found[1, 4:6, 7], found[2, 9, 9] = np.nan, 30.0
+    return found
+
+
+def test_maps_are_restored_as_denoise_does_it():
+    restorer = DepthRestorer(quality="fast", sensor="clean").fit(maps())
+    clean = restorer.transform(maps())
+    for number, depth in enumerate(maps()):
+        expected = denoise(depth, quality="fast", sensor="clean")
+        np.testing.assert_array_equal(clean[number], expected.depth)
+        np.testing.assert_array_equal(restorer.variance_[number], expected.variance)
+        np.testing.assert_array_equal(restorer.origin_[number], expected.origin)
+
+
+def test_maps_go_through_a_pipeline():
+    steps = make_pipeline(DepthRestorer(quality="fast", correct=False), FunctionTransformer(lambda x: x.reshape(3, -1)))
+    assert steps.fit_transform(maps()).shape == (3, 24 * 32)
+    copy = clone(steps[0])
+    assert copy.get_params() == steps[0].get_params()
+    assert copy.set_params(quality="balanced").quality == "balanced"
+
+
+def test_a_transformer_of_maps_refuses_what_it_cannot_do():
+    with pytest.raises(NotFittedError):
+        DepthRestorer().transform(maps())
+    with pytest.raises(InputError, match="one size"):
+        DepthRestorer(quality="fast").fit().transform([np.ones((4, 4)), np.ones((4, 5))])
+    with pytest.raises(InputError, match="quality"):
+        DepthRestorer(quality="none").fit()
+    with pytest.raises(AttributeError, match="nothing was transformed"):
+        _ = DepthRestorer().variance_

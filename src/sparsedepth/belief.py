@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sparsedepth.checks import positive
 from sparsedepth.coding.aggregate import PatchCoder, average_patches_and_noise
@@ -19,7 +19,7 @@ from sparsedepth.vocabulary import Belief, DepthImage, Floats, Origin, Unit
 
 
 def believe(
-    depth: Any,
+    depth: DepthImage | ArrayLike,
     dictionary: Dictionary | str | None = None,
     noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
     *,
@@ -27,7 +27,7 @@ def believe(
     stride: int = 1,
     sensor: SensorChoice = "clean",
     unit: Unit = "",
-    variance: Any = None,
+    variance: ArrayLike | None = None,
     invalid: float | Sequence[float] | None = None,
     threads: int | None = None,
 ) -> Belief:

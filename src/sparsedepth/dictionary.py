@@ -13,13 +13,13 @@ import numpy as np
 
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.tensor_files import encode_tensors, read_tensors
-from sparsedepth.vocabulary import Floats, InputError, as_array
+from sparsedepth.vocabulary import Floats, InputError, Shown, as_array
 
 DICTIONARY_KIND = "sparsedepth dictionary"
 
 
 @dataclass(frozen=True, eq=False)
-class Dictionary:
+class Dictionary(Shown):
     """Unit-norm atoms in rows, the shape of their patches, and where they come from (``about``, free-form strings)."""
 
     atoms: Floats
@@ -50,6 +50,12 @@ class Dictionary:
         object.__setattr__(self, "atoms", atoms)
         object.__setattr__(self, "patch_shape", shape)
         object.__setattr__(self, "about", {str(k): str(v) for k, v in self.about.items()})
+
+    def __repr__(self) -> str:
+        height, width = self.patch_shape
+        source = self.about.get("trained_on", "").split(",")[0]
+        trained = f", trained on {source[:60]}" if source else ""
+        return f"Dictionary({self.n_atoms} atoms of {height} x {width} pixels{trained})"
 
     @property
     def n_atoms(self) -> int:

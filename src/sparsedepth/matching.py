@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from sparsedepth.belief import believe
 from sparsedepth.sensors import Sensor
@@ -17,8 +18,8 @@ BELIEF_STRIDE_PX = 3
 
 
 def match(
-    left: Any,
-    right: Any,
+    left: ArrayLike,
+    right: ArrayLike,
     *,
     max_disparity: int,
     solver: str = "semi_global",

@@ -1,4 +1,4 @@
-"""Dictionary learning as a scikit-learn transformer; needs ``pip install 'sparsedepth[sklearn]'``."""
+"""Dictionary learning and restoration as scikit-learn transformers; need ``pip install 'sparsedepth[sklearn]'``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from sparsedepth.coding.learn import LearningState, learn, schedule, start_from
 from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import Batch, Normalised, PatchPool, normalise
-from sparsedepth.vocabulary import Codes, Floats, InputError, Patches
+from sparsedepth.restore import Restorer
+from sparsedepth.sensors.choice import SensorChoice
+from sparsedepth.vocabulary import Codes, Floats, InputError, Patches, Unit
 
 FLAT_ATOM_NOISE = 0.05
 """Patches flatter than this share of the data's spread are not blown up to unit variance."""
@@ -170,4 +172,104 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.input_tags.allow_nan = True
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class DepthRestorer(TransformerMixin, BaseEstimator):
+    """A transformer that restores depth maps, as `denoise` does: a step of a pipeline.
+
+    Parameters
+    ----------
+    quality
+        "fast", "balanced" or "best".
+    sensor
+        Noise of the camera, as `denoise` takes it.
+    unit
+        Unit of the maps, "m" or "mm"; presets need it.
+    fill, holes
+        How and which holes are filled, as for `denoise`.
+    correct
+        Whether outliers are corrected; False fills holes only, as `inpaint` does.
+    threads
+        Maps that are restored at the same time; all cores by default.
+
+    Examples
+    --------
+    >>> from sparsedepth.sklearn import DepthRestorer
+    >>> maps = np.tile(np.linspace(1.0, 2.0, 24), (3, 24, 1))
+    >>> maps[1, 4, 5] = np.nan
+    >>> restorer = DepthRestorer(quality="fast")
+    >>> clean = restorer.fit_transform(maps)
+    >>> clean.shape, bool(np.isfinite(clean).all()), restorer.variance_.shape
+    ((3, 24, 24), True, (3, 24, 24))
+    """
+
+    def __init__(
+        self,
+        quality: str = "balanced",
+        *,
+        sensor: SensorChoice = None,
+        unit: Unit = "",
+        fill: str | bool = "auto",
+        holes: str = "auto",
+        correct: bool = True,
+        threads: int | None = None,
+    ) -> None:
+        self.quality = quality
+        self.sensor = sensor
+        self.unit: Unit = unit
+        self.fill = fill
+        self.holes = holes
+        self.correct = correct
+        self.threads = threads
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:  # noqa: N803
+        """Check the options; nothing is learned from maps."""
+        self.restorer_ = Restorer(
+            quality=self.quality, sensor=self.sensor, unit=self.unit, fill=self.fill, holes=self.holes,
+            correct=self.correct,
+        )  # fmt: skip
+        return self
+
+    def transform(self, X: Any) -> Floats:  # noqa: N803
+        """Restore maps.
+
+        Parameters
+        ----------
+        X
+            (n, height, width), NaN = missing; or a sequence of maps of one size.
+
+        Returns
+        -------
+        (n, height, width); what was refused is NaN. ``variance_`` and ``origin_`` then hold those of each pixel.
+        """
+        check_is_fitted(self)
+        shapes = {np.shape(depth) for depth in X}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+            raise InputError(f"the maps have the shapes {sorted(shapes)}; give maps (height, width) of one size")
+        results = list(self.restorer_.each(X, threads=self.threads))
+        self._last = {name: np.stack([getattr(r, name) for r in results]) for name in ("variance", "origin")}
+        return np.stack([result.depth for result in results])
+
+    @property
+    def variance_(self) -> Floats:
+        """Variance of each pixel of the last `transform`, (n, height, width); inf = refused."""
+        return self._of_last("variance")
+
+    @property
+    def origin_(self) -> Floats:
+        """Origin of each pixel of the last `transform`, (n, height, width)."""
+        return self._of_last("origin")
+
+    def _of_last(self, name: str) -> Floats:
+        try:
+            return self._last[name]
+        except (AttributeError, KeyError):
+            raise AttributeError("nothing was transformed yet") from None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        tags.requires_fit = True
         return tags

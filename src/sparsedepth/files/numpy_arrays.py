@@ -171,6 +171,12 @@ def _small(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Pixels:
         return np.frombuffer(file.read(size), header.dtype).reshape(header.shape)
 
 
+def small_text(archive: zipfile.ZipFile, name: str) -> str:
+    """Read a text of an archive by its name, "" = there is none."""
+    members = _members(archive)
+    return str(_small(archive, members[name])) if name in members else ""
+
+
 def text_of(about: Mapping[str, str]) -> Pixels:
     """Return a few words as an array, at most as many as `read_about` reads."""
     text = json.dumps(about)
@@ -227,7 +233,7 @@ def write_npy(pixels: Pixels, profile: Profile | None) -> bytes:
     return content.getvalue()
 
 
-def write_npz(pixels: Pixels, profile: Profile | None, **more: Pixels) -> bytes:
+def write_npz(pixels: Pixels, profile: Profile | None, /, **more: Pixels) -> bytes:
     """Encode an npz file: the map under the name of its kind, its unit and kind as text, and more arrays."""
     arrays: dict[str, Any] = {"values": pixels}
     if profile is not None:

@@ -6,11 +6,15 @@ Every result has a variance and an `Origin` for each pixel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sparsedepth.checks import as_guide, positive
+from sparsedepth.containers import unpack
 from sparsedepth.dictionary import Dictionary, dictionary_from
 from sparsedepth.hole_filling import Filling
 from sparsedepth.input_warnings import with_warnings
@@ -19,6 +23,7 @@ from sparsedepth.parallel import map_in_threads, n_threads, one_blas_thread
 from sparsedepth.restore import paper, pipeline
 from sparsedepth.restore.inpainting import fill_large_holes, guided_inpaint
 from sparsedepth.restore.settings import Settings
+from sparsedepth.restorer_files import SavedRestorer
 from sparsedepth.restorer_pool import RestorerPool
 from sparsedepth.sensors.choice import AUTO, FoundNoise, NoiseChoice, SensorChoice, sensor_from
 from sparsedepth.sensors.restorer import MARGIN_PX, Floored, SensorRestorer
@@ -38,12 +43,12 @@ METHODS = {"calibrated": pipeline, "paper": paper}
 
 
 def denoise(
-    depth: Any,
+    depth: DepthImage | ArrayLike,
     *,
     sensor: SensorChoice = None,
     unit: Unit = "",
-    variance: Any = None,
-    guide: Any = None,
+    variance: ArrayLike | None = None,
+    guide: ArrayLike | None = None,
     dictionary: Dictionary | str | None = None,
     method: str = "calibrated",
     quality: str = "balanced",
@@ -113,12 +118,12 @@ def denoise(
 
 
 def inpaint(
-    depth: Any,
+    depth: DepthImage | ArrayLike,
     *,
     sensor: SensorChoice = None,
     unit: Unit = "",
-    variance: Any = None,
-    guide: Any = None,
+    variance: ArrayLike | None = None,
+    guide: ArrayLike | None = None,
     dictionary: Dictionary | str | None = None,
     method: str = "calibrated",
     quality: str = "balanced",
@@ -134,7 +139,7 @@ def inpaint(
     return restore(depth, variance=variance, guide=guide, threads=threads, out=out)
 
 
-class Restorer:
+class Restorer(SavedRestorer):
     """Restores maps, one by one or as they come from a camera, with the same options for all.
 
     Parameters are those of `denoise`. ``correct=False`` leaves measured pixels unchanged, as `inpaint` does.
@@ -165,6 +170,8 @@ class Restorer:
         invalid: float | Sequence[float] | None = None,
         settings: Settings | None = None,
     ) -> None:
+        if dictionary in QUALITIES:
+            raise InputError(f"{dictionary!r} is a quality, not a dictionary; write Restorer(quality={dictionary!r})")
         if method not in METHODS:
             raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
         self._method = "paper" if quality == "paper" else method
@@ -180,13 +187,13 @@ class Restorer:
 
     def __call__(
         self,
-        depth: Any,
+        depth: DepthImage | ArrayLike,
         *,
         unit: Unit = "",
         kind: Kind = "depth",
         numbers_per_unit: float = 1.0,
-        variance: Any = None,
-        guide: Any = None,
+        variance: ArrayLike | None = None,
+        guide: ArrayLike | None = None,
         invalid: float | Sequence[float] | None = None,
         threads: int | None = None,
         out: Restoration | None = None,
@@ -199,7 +206,8 @@ class Restorer:
             options: dict[str, Any] = {"variance": variance, "guide": guide, "threads": threads, "out": out}
             meaning: dict[str, Any] = {"unit": depth.unit, "kind": depth.kind}
             return self(depth.values, **meaning, invalid=invalid, **options).described_by(depth)
-        noise = self._noise.for_numbers(unit, kind, numbers_per_unit)
+        depth, wrapped, named = unpack(depth)
+        noise = self._noise.for_numbers(unit or named, kind, numbers_per_unit)
         codes, patch_shape = self._invalid if invalid is None else invalid, self._coder.dictionary.patch_shape
         source = TiledMap.from_array(depth, variance, patch_shape, codes, self._settings.tiling)
         picture = None if guide is None else as_guide(guide, source.shape)
@@ -207,7 +215,8 @@ class Restorer:
             raise InputError("a guide is for filling holes, and fill='none' leaves them; drop one of the two")
         with one_blas_thread:  # also without threads of ours: BLAS threads would add up in another order
             result = self._run(source, noise, picture, out, n_threads(threads))
-        return with_warnings(result, depth, codes, noise.unit)
+        result = with_warnings(result, depth, codes, noise.unit)
+        return result if wrapped is None else wrapped(replace(result, unit=noise.unit, kind=kind))
 
     def _run(
         self, source: TiledMap, noise: NoiseChoice, guide: Floats | None, out: Restoration | None, threads: int
@@ -264,7 +273,7 @@ class Restorer:
         return source.run(fitted, out, threads)
 
     def each(
-        self, frames: Iterable[Any], *, threads: int | None = None, processes: int | None = None
+        self, frames: Iterable[DepthImage | ArrayLike], *, threads: int | None = None, processes: int | None = None
     ) -> Iterator[Restoration]:
         """Restore a stream of maps in their order, several at the same time, each by one thread.
 
@@ -275,22 +284,36 @@ class Restorer:
             return map_in_threads(lambda frame: self(frame, threads=1), frames, n_threads(threads))
         return self._each_in_processes(frames, positive("processes", processes))
 
-    def _each_in_processes(self, frames: Iterable[Any], count: int) -> Iterator[Restoration]:
+    def _each_in_processes(self, frames: Iterable[DepthImage | ArrayLike], count: int) -> Iterator[Restoration]:
         with self.in_processes(count) as restore:
             yield from map_in_threads(restore, frames, count)
 
     def in_processes(self, count: int) -> RestorerPool:
         """Return a pool of processes that restore as this object does; it may be called by as many threads."""
+        self._require_default_settings("processes have")
+        return RestorerPool(self, _from_config, self.as_config(), count)
+
+    def save(self, path: str | Path) -> None:
+        self._require_default_settings("a file of options has")
+        super().save(path)
+
+    def _require_default_settings(self, what: str) -> None:
         if self._settings != Settings():
-            raise InputError("processes have the default settings; use threads with settings of your own")
+            raise InputError(f"{what} the default settings; use threads with settings of your own")
+
+    def as_config(self) -> Message:
         dictionary = self._coder.dictionary
         config = {**self._config, "patch_shape": dictionary.patch_shape, **self._noise.as_texts()}
         config["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
-        return RestorerPool(self, _from_config, (config, {"atoms": dictionary.atoms}), count)
+        return config, {"atoms": dictionary.atoms}
+
+    @classmethod
+    def from_config(cls, config: Message) -> Self:
+        options, arrays = dict(config[0]), config[1]
+        noise = NoiseChoice.from_texts(options.pop("sensor"), options.pop("unit"))
+        dictionary = Dictionary(arrays["atoms"], tuple(options.pop("patch_shape")))
+        return cls(dictionary, **options, sensor=noise.sensor, unit=noise.unit)
 
 
 def _from_config(message: Message) -> Restorer:
-    config, arrays = message
-    noise = NoiseChoice.from_texts(config.pop("sensor"), config.pop("unit"))
-    dictionary = Dictionary(arrays["atoms"], tuple(config.pop("patch_shape")))
-    return Restorer(dictionary, **config, sensor=noise.sensor, unit=noise.unit)
+    return Restorer.from_config(message)

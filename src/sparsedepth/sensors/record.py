@@ -12,7 +12,7 @@ import numpy as np
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.sensors.json_text import fields_of_text, text_of_fields
 from sparsedepth.sensors.laws import Correlation, Law, PowerLaw
-from sparsedepth.vocabulary import DepthMap, Floats, InputError, Unit
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Shown, Unit
 
 Domain = Literal["z", "log z", "1/z"]
 """Transform of depth in which the noise of a sensor is stationary."""
@@ -22,7 +22,7 @@ OutlierKind = Literal["none", "impulse", "flying", "mixed"]
 
 
 @dataclass(frozen=True)
-class Sensor:
+class Sensor(Shown):
     """A depth sensor: what is known of its noise, with the source of each number.
 
     Parameters
@@ -89,6 +89,11 @@ class Sensor:
             raise InputError(f"the inflation of the variance is {self.inflation}; give a positive ratio, 1 = none")
         if not 0 <= self.nearest < self.farthest:
             raise InputError(f"the range is {self.nearest} to {self.farthest}; give rising depths, not negative")
+
+    def __repr__(self) -> str:
+        at = {"m": 1.0, "mm": 1000.0}.get(self.unit)
+        sure = "" if at is None else f", std {float(self.std(at)):.3g} {self.unit} at {at:g} {self.unit}"
+        return f"Sensor({self.name or 'unnamed'}{sure})"
 
     def std(self, depth: Floats | float) -> Floats:
         """Compute the standard deviation of one measurement, quantisation and fixed pattern included.

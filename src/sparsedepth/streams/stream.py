@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sparsedepth.geometry import Intrinsics, intrinsics_from
 from sparsedepth.sensors import Sensor
@@ -20,7 +20,7 @@ from sparsedepth.streams.learning import first_guess, learned
 from sparsedepth.streams.report import Reporter
 from sparsedepth.streams.settings import DEFAULT, StreamSettings
 from sparsedepth.streams.tracker import State, Tracker
-from sparsedepth.vocabulary import Floats, InputError, Restoration, Unit
+from sparsedepth.vocabulary import DepthImage, Floats, InputError, Restoration, Unit
 
 QUALITIES = ("live", "best")
 """Cheap smoothing of young pixels; or that of `denoise`, with all holes filled."""
@@ -102,7 +102,7 @@ class Stream:
             return np.zeros((0, 0), np.int32)
         return self._belief.count.reshape(self._shape).astype(np.int32)
 
-    def each(self, frames: Iterable[Any]) -> Iterator[Restoration]:
+    def each(self, frames: Iterable[DepthImage | ArrayLike]) -> Iterator[Restoration]:
         """Restore frames in their order.
 
         Parameters
@@ -118,7 +118,14 @@ class Stream:
         for frame in frames:
             yield self.push(frame)
 
-    def push(self, depth: Any, *, pose: Any = None, variance: Any = None, guide: Any = None) -> Restoration:
+    def push(
+        self,
+        depth: DepthImage | ArrayLike,
+        *,
+        pose: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
+        guide: ArrayLike | None = None,
+    ) -> Restoration:
         """Restore the next frame.
 
         Parameters

@@ -13,6 +13,7 @@ from sparsedepth.vocabulary.arrays import (
 )
 from sparsedepth.vocabulary.maps import UNIT_FACTORS, DepthImage, Kind, Metadata, Profile, Unit, unit_factor
 from sparsedepth.vocabulary.results import Belief, Match, Origin, Restoration
+from sparsedepth.vocabulary.shown import Shown
 from sparsedepth.vocabulary.stereo_pair import StereoPair
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Patches",
     "Profile",
     "Restoration",
+    "Shown",
     "StereoPair",
     "TooLargeError",
     "UnaryCost",

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from sparsedepth.vocabulary.arrays import DepthMap, InputError, as_array
+from sparsedepth.vocabulary.shown import Shown
 
 Unit = Literal["m", "mm", "px", "1/m", ""]
 """What the numbers of a map count; "" = nobody said."""
@@ -67,7 +68,7 @@ class Metadata:
 
 
 @dataclass(frozen=True, eq=False)
-class DepthImage:
+class DepthImage(Shown):
     """A map with what its numbers mean: float32, NaN = unknown.
 
     Any real array is taken: masked pixels and infinities become NaN. ``profile`` says how the file held it, so that it
@@ -89,6 +90,12 @@ class DepthImage:
     def __post_init__(self) -> None:
         _check_unit_and_kind(self.unit, self.kind)
         object.__setattr__(self, "values", _as_map(self.values))
+
+    def __repr__(self) -> str:
+        height, width = self.values.shape
+        known = float(np.isfinite(self.values).mean())
+        what = f"{height} x {width} {self.kind} in {self.unit or 'an unknown unit'}"
+        return f"DepthImage({what}, {known:.1%} known)"
 
     def to(self, unit: Unit) -> DepthImage:
         """Return the same depths in metres or millimetres."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.vocabulary.arrays import DepthMap
 from sparsedepth.vocabulary.maps import DepthImage, Kind, Metadata, Profile, Unit
+from sparsedepth.vocabulary.shown import Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class Origin(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Restoration:
+class Restoration(Shown):
     """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel.
 
     ``unit``, ``kind``, ``profile`` and ``metadata`` are those of the `DepthImage` that was restored:
@@ -55,6 +57,49 @@ class Restoration:
     """Sentences on what is suspicious about the map, such as codes taken for depths."""
     metadata: Metadata | None = None
 
+    def __repr__(self) -> str:
+        what = f"{self.kind} in {self.unit or 'an unknown unit'}"
+        return f"Restoration({_summary(self.depth, what, self.origin, self.variance, self.unit)})"
+
+    def save(self, path: str | Path) -> None:
+        """Write map, variance, origin and their meaning to an npz file, whole or not at all.
+
+        Parameters
+        ----------
+        path
+            The file; it ends in .npz. `sparsedepth.files.read` reads its map.
+        """
+        from sparsedepth.files.results import save_result
+
+        save_result(path, self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Restoration:
+        """Read a result that `save`, `sparsedepth.files.write` or the command line wrote to an npz file.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Restoration
+            The same arrays, bit by bit, with unit, kind and profile.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "result.npz"
+        >>> depth, origin = np.full((2, 3), 4.0), np.zeros((2, 3), np.uint8)
+        >>> Restoration(depth, depth / 100, origin, "m").save(path)
+        >>> Restoration.load(path)
+        Restoration(2 x 3 depth in m: 100.0% measured; median std 0.2 m)
+        """
+        from sparsedepth.files.results import load_result
+
+        return load_result(path, cls)
+
     @property
     def image(self) -> DepthImage:
         """The restored map with what its numbers mean, as float32."""
@@ -66,7 +111,7 @@ class Restoration:
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
+class Match(Shown):
     """What a stereo pair says of the left view: disparity in pixels, its variance, and the `Origin` of each pixel.
 
     Filled are the pixels that the right view does not show, or shows elsewhere.
@@ -76,7 +121,34 @@ class Match:
     variance: DepthMap
     origin: NDArray[np.uint8]
 
+    def __repr__(self) -> str:
+        return f"Match({_summary(self.disparity, 'disparities in px', self.origin, self.variance, 'px')})"
+
+    def save(self, path: str | Path) -> None:
+        """Write disparities, variance and origin to an npz file, whole or not at all."""
+        from sparsedepth.files.results import save_result
+
+        save_result(path, self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Match:
+        """Read a match that `save` or `sparsedepth.files.write` wrote to an npz file."""
+        from sparsedepth.files.results import load_result
+
+        return load_result(path, cls)
+
     @property
     def image(self) -> DepthImage:
         """The disparities with what they mean."""
         return DepthImage(self.disparity, "px", "disparity")
+
+
+def _summary(values: DepthMap, what: str, origin: NDArray[np.uint8], variance: DepthMap, unit: str) -> str:
+    """Describe a result in one line: its size, the shares of its origins, and its median standard deviation."""
+    height, width = np.shape(values)
+    shares = np.bincount(np.asarray(origin).ravel(), minlength=len(Origin)) / max(1, height * width)
+    parts = ", ".join(f"{share:.1%} {Origin(n).name.lower()}" for n, share in enumerate(shares) if share > 0)
+    spread = np.asarray(variance)
+    known = spread[np.isfinite(spread)]
+    middle = f"{np.sqrt(np.median(known)):.3g} {unit}".strip() if known.size else "unknown"
+    return f"{height} x {width} {what}: {parts}; median std {middle}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sparsedepth.vocabulary.arrays import Floats, InputError, as_array
 
@@ -36,7 +36,7 @@ class StereoPair:
         object.__setattr__(self, "max_disparity", _as_range(self.max_disparity, left.shape[1]))
 
     @classmethod
-    def from_images(cls, left: Any, right: Any, max_disparity: int) -> StereoPair:
+    def from_images(cls, left: ArrayLike, right: ArrayLike, max_disparity: int) -> StereoPair:
         """Make a pair of pictures of any bit depth: brightness is scaled to 0..255.
 
         Bytes are kept. Floats within 0..1 fill the range. Other numbers are read as the least of 8, 10, 12, 14 or 16

@@ -1,0 +1,286 @@
+"""In a notebook: short texts, pictures, files that come back, and containers that stay what they were."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import io
+import re
+import subprocess
+import sys
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import sparsedepth
+from sparsedepth import (
+    DepthImage,
+    Dictionary,
+    InputError,
+    Match,
+    Origin,
+    Restoration,
+    Restorer,
+    Sensor,
+    denoise,
+    inpaint,
+)
+from sparsedepth.files import read, write
+
+Y, X = np.mgrid[:24, :32]
+SCENE = (2 + 0.05 * X + 0.02 * Y + np.where(X > 15, 1, 0)).astype(np.float32)
+SCENE[4:7, 5:8] = np.nan
+
+
+def restored() -> Restoration:
+    return denoise(DepthImage(SCENE, "m"), quality="fast", sensor="clean")
+
+
+def matched() -> Match:
+    return Match(SCENE.copy(), np.full(SCENE.shape, 0.25), np.full(SCENE.shape, Origin.FILLED, np.uint8))
+
+
+THINGS: dict[str, Any] = {
+    "Restoration": restored,
+    "Match": matched,
+    "DepthImage": lambda: DepthImage(SCENE, "m"),
+    "Sensor": lambda: Sensor.preset("kinect_v1"),
+    "Dictionary": lambda: Dictionary.builtin("default"),
+    "Restorer": lambda: Restorer(quality="fast"),
+    "nothing known": lambda: Restoration(
+        np.full((3, 4), np.nan), np.full((3, 4), np.inf), np.full((3, 4), Origin.REFUSED, np.uint8)
+    ),
+    "one pixel": lambda: DepthImage(np.ones((1, 1))),
+    "a sensor without a unit": Sensor,
+}
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_everything_has_a_short_text_and_a_picture(name):
+    thing = THINGS[name]()
+    text = repr(thing)
+    assert text.startswith(f"{type(thing).__name__}(")
+    assert len(text) < 160
+    assert "\n" not in text
+    html = thing._repr_html_()
+    found = re.findall(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
+    assert len(found) == 1
+    with Image.open(io.BytesIO(base64.b64decode(found[0]))) as picture:
+        assert min(picture.size) > 100
+        assert len(np.unique(np.asarray(picture.convert("L")))) > 5, "it shows something"
+    figure = thing.plot()
+    assert type(figure).__name__ == "Figure"
+    assert figure.axes
+
+
+def test_texts_say_what_matters():
+    assert repr(restored()).startswith("Restoration(24 x 32 depth in m: 9")
+    assert "1.2% filled" in repr(restored())
+    assert repr(matched()) == "Match(24 x 32 disparities in px: 100.0% filled; median std 0.5 px)"
+    assert repr(DepthImage(SCENE, "m")) == "DepthImage(24 x 32 depth in m, 98.8% known)"
+    assert "std" in repr(Sensor.preset("kinect_v1"))
+    assert "atoms of" in repr(Restorer(quality="fast"))
+
+
+def test_html_is_escaped():
+    assert "<script>" not in Sensor(name="<script>")._repr_html_()
+
+
+def test_nothing_is_drawn_before_it_is_asked_for():
+    """A text needs no matplotlib, and importing the package imports none."""
+    code = (
+        "import sys, numpy as np, sparsedepth; r = sparsedepth.Restoration(np.ones((2, 2)), np.ones((2, 2)), "
+        "np.zeros((2, 2), np.uint8)); repr(r); assert 'matplotlib' not in sys.modules; r.plot(); "
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_result_is_loaded_as_it_was_saved(dtype, tmp_path):
+    write(tmp_path / "scan.png", DepthImage(SCENE, "m"), profile="tum")
+    image = read(tmp_path / "scan.png")
+    result = denoise(image.values.astype(dtype), quality="fast", sensor="clean").described_by(image)
+    result.save(tmp_path / "x.npz")
+    again = Restoration.load(tmp_path / "x.npz")
+    for name in ("depth", "variance", "origin"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(result, name))
+        assert getattr(again, name).dtype == getattr(result, name).dtype
+    assert (again.unit, again.kind, again.profile) == (result.unit, result.kind, result.profile)
+    assert again.warnings == result.warnings
+    write(tmp_path / "again.png", again)
+    write(tmp_path / "first.png", result)
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "first.png").read_bytes()
+    np.testing.assert_array_equal(read(tmp_path / "x.npz").values, result.depth.astype(np.float32))
+
+
+def test_a_result_that_was_written_is_loaded(tmp_path):
+    write(tmp_path / "x.npz", restored())
+    np.testing.assert_array_equal(Restoration.load(tmp_path / "x.npz").depth, restored().depth)
+    matched().save(tmp_path / "m.npz")
+    again = Match.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.disparity, matched().disparity)
+    np.testing.assert_array_equal(again.variance, matched().variance)
+
+
+def test_what_is_no_result_is_a_sentence(tmp_path):
+    matched().save(tmp_path / "m.npz")
+    np.savez(tmp_path / "other.npz", depth=SCENE)
+    shapes: dict[str, Any] = {
+        "depth": SCENE,
+        "unit": np.array("m"),
+        "kind": np.array("depth"),
+        "origin": np.zeros((2, 2), np.uint8),
+    }
+    np.savez(tmp_path / "shapes.npz", variance=SCENE, **shapes)
+    np.savez(tmp_path / "codes.npz", variance=SCENE, **(shapes | {"origin": np.full(SCENE.shape, 9, np.uint8)}))
+    (tmp_path / "broken.npz").write_bytes(b"PK")
+    for name, words in {
+        "m.npz": "holds no Restoration",
+        "other.npz": "holds no Restoration",
+        "shapes.npz": "shape",
+        "codes.npz": "origins go from",
+        "broken.npz": "cannot be read",
+        "none.npz": "no file",
+    }.items():
+        with pytest.raises(InputError, match=words):
+            Restoration.load(tmp_path / name)
+    with pytest.raises(InputError, match=r"saved as \.npz"):
+        restored().save(tmp_path / "x.png")
+
+
+def test_a_restorer_is_loaded_as_it_was_saved(tmp_path):
+    first = Restorer(quality="fast", fill="none", sensor=Sensor.preset("kinect_v1"), unit="mm", invalid=[7.0])
+    first.save(tmp_path / "r.npz")
+    second = Restorer.load(tmp_path / "r.npz")
+    assert repr(second) == repr(first)
+    one, two = first(SCENE * 1000), second(SCENE * 1000)
+    for name in ("depth", "variance", "origin"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"text"])
+def test_what_is_no_restorer_is_a_sentence(content, tmp_path):
+    (tmp_path / "x.npz").write_bytes(content)
+    np.savez(tmp_path / "other.npz", config=np.array('{"kind": "sparsedepth restorer", "options": {}}'), atoms=SCENE)
+    np.savez(tmp_path / "third.npz", config=np.array('{"kind": "x"}'))
+    for name in ("x.npz", "other.npz", "third.npz", "none.npz"):
+        with pytest.raises(InputError):
+            Restorer.load(tmp_path / name)
+    with pytest.raises(InputError, match=r"\.npz"):
+        Restorer(quality="fast").save(tmp_path / "r.json")
+
+
+def test_a_quality_in_the_place_of_a_dictionary_is_said():
+    with pytest.raises(InputError, match=r"write Restorer\(quality='fast'\)"):
+        Restorer("fast")
+
+
+# --- containers -----------------------------------------------------------------------------------------------------
+
+
+def test_xarray_keeps_coordinates_and_attributes(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    given = xarray.DataArray(
+        SCENE, dims=("y", "x"), coords={"y": np.arange(24) * 0.5, "x": np.arange(32) * 0.5}, name="range",
+        attrs={"units": "m", "source": "lidar"},
+    )  # fmt: skip
+    result = inpaint(given, quality="fast")
+    plain = inpaint(SCENE, unit="m", quality="fast")
+    for name in ("depth", "variance", "origin"):
+        found: Any = getattr(result, name)
+        assert isinstance(found, xarray.DataArray)
+        assert found.dims == given.dims
+        np.testing.assert_array_equal(found, getattr(plain, name))
+        for axis in ("x", "y"):
+            np.testing.assert_array_equal(found[axis], given[axis])
+    depth: Any = result.depth
+    assert (depth.name, depth.attrs) == (given.name, given.attrs)
+    spread: Any = result.variance
+    assert (spread.name, spread.attrs["units"]) == ("range_variance", "(m)2")
+    assert result.unit == "m"
+    result.save(tmp_path / "x.npz")
+    write(tmp_path / "x.tiff", result)
+    np.testing.assert_array_equal(Restoration.load(tmp_path / "x.npz").depth, plain.depth)
+    assert "filled" in repr(result)
+    assert result.plot().axes
+    np.testing.assert_array_equal(given, SCENE, "what came in was changed")
+
+
+class Tensor:
+    """As much of a torch tensor as matters: on a device, with a gradient, and no array by itself."""
+
+    made: ClassVar[list[np.ndarray]] = []
+    __module__ = "torch"
+
+    def __init__(self, array: np.ndarray, device: str = "cpu", gradient: bool = True) -> None:
+        self.array, self.device, self.gradient = array, device, gradient
+
+    def detach(self) -> Tensor:
+        return Tensor(self.array, self.device, False)
+
+    def cpu(self) -> Tensor:
+        return Tensor(self.array, "cpu", self.gradient)
+
+    def to(self, device: str) -> Tensor:
+        return Tensor(self.array, device, self.gradient)
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        assert not self.gradient
+        assert self.device == "cpu"
+        return self.array
+
+
+def test_tensors_come_back_on_their_device(monkeypatch):
+    class Torch:
+        @staticmethod
+        def from_dlpack(array: np.ndarray) -> Tensor:
+            return Tensor(array, gradient=False)
+
+    monkeypatch.setitem(sys.modules, "torch", Torch)
+    given: Any = Tensor(SCENE, "cuda:1")
+    result: Any = inpaint(given, quality="fast")
+    plain = inpaint(SCENE, quality="fast")
+    for name in ("depth", "variance", "origin"):
+        found = getattr(result, name)
+        assert isinstance(found, Tensor)
+        assert found.device == "cuda:1"
+        np.testing.assert_array_equal(found.array, getattr(plain, name))
+
+
+# --- signatures and documentation -----------------------------------------------------------------------------------
+
+
+def public_functions() -> dict[str, Any]:
+    found = {}
+    for name in sparsedepth.__all__:
+        thing = getattr(sparsedepth, name)
+        if inspect.isfunction(thing):
+            found[name] = thing
+        elif inspect.isclass(thing):
+            for member, function in inspect.getmembers(thing, inspect.isroutine):
+                if (not member.startswith("_") or member == "__call__") and hasattr(function, "__annotations__"):
+                    found[f"{name}.{member}"] = function
+    return found
+
+
+VAGUE = {"Sensor.estimate": "options", "Restorer.plot": "return", "PointCloud.to_open3d": "return"}
+"""Options that are passed on, and objects of libraries that need not be there."""
+
+
+def test_signatures_say_what_they_take():
+    vague = [
+        f"{name}: {parameter}"
+        for name, function in public_functions().items()
+        for parameter, kind in function.__annotations__.items()
+        if re.search(r"\bAny\b", str(kind)) and VAGUE.get(name) != parameter
+    ]
+    assert [each for each in vague if ".take" not in each] == []
