@@ -138,7 +138,8 @@ def test_what_is_no_result_is_a_sentence(tmp_path):
         "origin": np.zeros((2, 2), np.uint8),
     }
     np.savez(tmp_path / "shapes.npz", variance=SCENE, **shapes)
-    np.savez(tmp_path / "codes.npz", variance=SCENE, **(shapes | {"origin": np.full(SCENE.shape, 9, np.uint8)}))
+    shapes["origin"] = np.full(SCENE.shape, 9, np.uint8)
+    np.savez(tmp_path / "codes.npz", variance=SCENE, **shapes)
     (tmp_path / "broken.npz").write_bytes(b"PK")
     for name, words in {
         "m.npz": "holds no Restoration",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -123,7 +125,7 @@ def test_maps_are_restored_as_denoise_does_it():
 def test_maps_go_through_a_pipeline():
     steps = make_pipeline(DepthRestorer(quality="fast", correct=False), FunctionTransformer(lambda x: x.reshape(3, -1)))
     assert steps.fit_transform(maps()).shape == (3, 24 * 32)
-    copy = clone(steps[0])
+    copy: Any = clone(steps[0])
     assert copy.get_params() == steps[0].get_params()
     assert copy.set_params(quality="balanced").quality == "balanced"
 

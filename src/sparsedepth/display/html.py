@@ -35,7 +35,7 @@ def figure_of(shown: Any) -> Figure:
     try:
         from sparsedepth.display.figures import draw
     except ImportError:
-        raise InputError("drawing needs matplotlib; install it: pip install matplotlib") from None
+        raise InputError("drawing needs matplotlib; install it: pip install 'sparsedepth[plot]'") from None
     return draw(shown)
 
 
