@@ -115,7 +115,7 @@ def test_equal_graphs_are_cut_alike_to_the_last_bit_on_every_processor():
 def flow_at_level(level: str, network: Network) -> int:
     n, m = len(network.excess), len(network.tail)
     arrays = [network.excess, network.tail, network.head, network.forward, network.backward]
-    arrays += [np.empty(size, np.int32) for size in (n + 2, 6 * m, 8 * n, 2 * n + 4)] + [np.empty(n, np.uint8)]
+    arrays += [np.empty(size, np.int32) for size in (n + 2, 6 * m, 6 * n)] + [np.empty(n, np.uint8)]
     kernel = load(level)["max_flow"]
     return int(kernel(*(ctypes.c_int64(k) for k in (n, m)), *(a.ctypes.data_as(POINTER) for a in arrays)))
 

@@ -123,10 +123,10 @@ static int64_t relabel_chosen(const Grid *grid, const Search *search, const int3
     return changed;
 }
 
-static inline int64_t make_move(const Grid *grid, int32_t *residual, void *nodes, int32_t *orphans, int32_t *chosen,
+static inline int64_t make_move(const Grid *grid, int32_t *residual, void *nodes, int32_t *chosen,
                                 double least_gain) {
     const Graph graph = {residual, {1, -1, grid->stride, -grid->stride}};
-    Search search = new_search(&graph, nodes, grid->n, orphans);
+    Search search = new_search(&graph, nodes);
     const int64_t count = gather(grid, chosen);
     for (int64_t k = 0; k < count; k++) connect(grid, &search, chosen[k]);
     find_flow(&search);
@@ -142,13 +142,13 @@ static inline int64_t make_move(const Grid *grid, int32_t *residual, void *nodes
 /* Let the pixels of labels a and b choose anew between them; or, with b = -1, all pixels between their label and a.
  *
  * Changes labels where the energy falls by more than least_gain; returns their number. Workspace, zero at first:
- * residual (nodes, 4), nodes (nodes, 8); orphans (2 * nodes + 4), chosen (nodes + 1).
+ * residual (nodes, 4), nodes (nodes, 6), chosen (nodes + 1).
  */
 KERNEL int64_t grid_move(int64_t n, int64_t stride, const float *costs, const double *right, const double *down,
                          double scale, int64_t a, int64_t b, double least_gain, int16_t *labels, int32_t *residual,
-                         void *nodes, int32_t *orphans, int32_t *chosen) {
+                         void *nodes, int32_t *chosen) {
     Grid grid = {n, (int32_t)stride, costs, {right, down}, scale, labels, {(int32_t)a, NONE}};
-    if (b < 0) return make_move(&grid, residual, nodes, orphans, chosen, least_gain);
+    if (b < 0) return make_move(&grid, residual, nodes, chosen, least_gain);
     grid.move.b = (int32_t)b;
-    return make_move(&grid, residual, nodes, orphans, chosen, least_gain);
+    return make_move(&grid, residual, nodes, chosen, least_gain);
 }

@@ -46,11 +46,11 @@ static inline int32_t add_edge(const Graph *g, int32_t tail, int32_t head, Capac
  *
  * excess: what a node costs on the sink's side, or, negative, on the source's side. An edge costs `forward` where its
  * tail is on the source's side and its head on the sink's. All below 2^30, forward and backward together, too.
- * Workspace: start (n + 2), arcs (2 * m, 3), nodes (n, 8), orphans (2 * n + 4).
+ * Workspace: start (n + 2), arcs (2 * m, 3), nodes (n, 6).
  */
 KERNEL int64_t max_flow(int64_t n, int64_t m, const int32_t *excess, const int32_t *tail, const int32_t *head,
                         const int32_t *forward, const int32_t *backward, int32_t *start, void *arcs, void *nodes,
-                        int32_t *orphans, uint8_t *sink_side) {
+                        uint8_t *sink_side) {
     const Graph graph = {start, arcs};
     count_none(&graph, n);
     for (int64_t e = 0; e < m; e++)
@@ -58,7 +58,7 @@ KERNEL int64_t max_flow(int64_t n, int64_t m, const int32_t *excess, const int32
     make_room(&graph, n);
     for (int64_t e = 0; e < m; e++)
         if (tail[e] != head[e]) add_edge(&graph, tail[e], head[e], forward[e], backward[e]);
-    Search search = new_search(&graph, nodes, n, orphans);
+    Search search = new_search(&graph, nodes);
     for (int32_t v = 0; v < n; v++) make_root(&search, v, excess[v]);
     find_flow(&search);
     for (int32_t v = 0; v < n; v++) sink_side[v] = search.nodes[v].depth < 0;
@@ -143,22 +143,22 @@ static void add_twins(const Polynomial *p, const Graph *half, const int32_t *arc
 /* Find the labels that every minimiser of a polynomial has (roof duality, QPBO); -1 stays elsewhere.
  *
  * First the flow among the variables alone; then, with its mirror image, it is the start of that of variables and twins.
- * scale: steps a unit, fewer where capacities would be too large. Workspace: scratch (n), arc (m), start (3 * n + 4), arcs (6 * m, 3), nodes
- * (3 * n, 8), orphans (4 * n + 4). Returns the flow, of variables and twins.
+ * scale: steps a unit, fewer where capacities would be too large. Workspace: scratch (n), arc (m), start (3 * n + 4), arcs (6 * m, 3) and nodes
+ * (3 * n, 6). Returns the flow, of variables and twins.
  */
 KERNEL int64_t roof_duality(int64_t n, int64_t m, const double *slope, const int32_t *first, const int32_t *second,
                             const double *coupling, double scale, double *scratch, int32_t *arc, int32_t *start,
-                            void *arcs, void *nodes, int32_t *orphans, int8_t *labels) {
+                            void *arcs, void *nodes, int8_t *labels) {
     Polynomial p = {n, m, slope, coupling, first, second, labels, scale};
     const Graph half = {start, arcs}, whole = {start + n + 2, (Arc *)arcs + 2 * m};
-    Search before = new_search(&half, nodes, n, orphans);
+    Search before = new_search(&half, nodes);
     p.scale = bounded_scale(&p, sum_slopes(&p, scratch));
     const int64_t flow = flow_of_agreement(&p, &before, scratch, arc);
     count_none(&whole, 2 * n);
     add_twins(&p, &half, arc, &whole, 1);
     make_room(&whole, 2 * n);
     add_twins(&p, &half, arc, &whole, 0);
-    Search search = new_search(&whole, before.nodes + n, 2 * n, orphans);
+    Search search = new_search(&whole, before.nodes + n);
     for (int32_t v = 0; v < n; v++) {
         make_root(&search, 2 * v, before.nodes[v].excess);
         make_root(&search, 2 * v + 1, -before.nodes[v].excess);

@@ -113,7 +113,7 @@ def minimum_cut(network: Network) -> Cut:
         raise InputError(f"some capacities are above {MAX_CAPACITY} steps; scale them down, as Network.of does")
     n, m = len(network.excess), len(network.tail)
     sink_side = np.empty(n, np.uint8)
-    rooms = (np.empty(size, np.int32) for size in (n + 2, 6 * m, 8 * n, 2 * n + 4))
+    rooms = (np.empty(size, np.int32) for size in (n + 2, 6 * m, 6 * n))
     ends = network.tail, network.head, network.forward, network.backward
     flow = kernels.max_flow(n, m, *map(np.ascontiguousarray, (network.excess, *ends)), *rooms, sink_side)
     return Cut(sink_side.astype(bool), flow)
@@ -141,7 +141,7 @@ def roof_duality(polynomial: Polynomial, held: NDArray[np.int8] | None = None) -
     """
     n, m = len(polynomial.slope), len(polynomial.first)
     labels = np.full(n, UNLABELLED, np.int8) if held is None else held.astype(np.int8)
-    rooms = (np.empty(size, np.int32) for size in (m, 3 * n + 4, 18 * m, 24 * n, 4 * n + 4))
+    rooms = (np.empty(size, np.int32) for size in (m, 3 * n + 4, 18 * m, 18 * n))
     kernels.roof_duality(
         n,
         m,

@@ -168,7 +168,7 @@ class Grid:
             within(inner, (height, width))[...] = np.reshape(given, (*inner.shape[:-1], height, width))
         largest = 2 * float(np.abs(volume).max()) + 4 * float(max(right.max(), down.max()))
         scale = min(CAPACITY_SCALE, MAX_CAPACITY / largest) if largest else CAPACITY_SCALE
-        rooms = tuple(np.zeros(size, np.int32) for size in (4 * n, 8 * n, 2 * n + 4, n + 1))
+        rooms = tuple(np.zeros(size, np.int32) for size in (4 * n, 6 * n, n + 1))
         return cls((height, width), costs, right, down, nodes, scale, rooms, np.zeros(n_labels, np.int64))
 
     @property
