@@ -168,11 +168,12 @@ def first_pictures(server: psutil.Process, url: str, upload: Path, times: int) -
         for _ in range(times):
             page = browser.new_page()
             page.goto(url)
-            page.wait_for_selector("body[data-state=ready]")
+            page.wait_for_selector("body[data-plots=drawn]", timeout=120_000)  # the example of a first visit
             page.select_option("#quality", QUALITY)
             before = _cpu(server)
             page.set_input_files("#files", upload)
-            page.wait_for_selector("#space[data-drawn]", timeout=120_000)
+            page.wait_for_selector("body[data-state=sending]")
+            page.wait_for_selector("body[data-plots=drawn]", timeout=120_000)
             marks = page.evaluate(
                 "Object.fromEntries(performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime]))"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from running_service import png, scene
-from sparsedepth import denoise
+from sparsedepth import Sensor, Stream, denoise
 from sparsedepth.files import read
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -35,16 +37,16 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-def opened(browser: Any, url: str, size: dict[str, int]) -> Any:
-    """A page that keeps what it should not have said or asked for."""
+def opened(browser: Any, url: str, size: dict[str, int], address: str = "#example=") -> Any:
+    """A page that keeps what it should not have said or asked for; without an example, unless its address has one."""
     page = browser.new_page(viewport=size)
     page.complaints = []
     page.on("console", lambda said: said.type == "error" and page.complaints.append(said.text))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
     own = (url, "blob:", "data:")
     page.on("request", lambda asked: asked.url.startswith(own) or page.complaints.append(asked.url))
-    page.goto(url)
-    page.wait_for_selector("body[data-state=ready]")
+    page.goto(f"{url}/{address}")
+    page.wait_for_selector("body[data-state=ready]" if address else "body[data-state=done]")
     return page
 
 
@@ -66,11 +68,23 @@ def page(browser, plain, file) -> Iterator[Any]:
     page = opened(browser, plain.url, LAPTOP)
     page.select_option("#profile", "mm")
     page.set_input_files("#files", file)
-    page.wait_for_selector("body[data-state=done]")
-    page.wait_for_selector("#space[data-drawn]")
-    page.wait_for_selector("#histogram .bars")
+    settled(page)
     yield page
     page.close()
+
+
+def settled(page: Any) -> None:
+    """Wait until everything of the last job is drawn, and forget that it was."""
+    page.wait_for_selector("body[data-state=done]", timeout=60_000)
+    page.wait_for_selector("body[data-plots=drawn]", timeout=60_000)
+    page.evaluate("document.body.dataset.state = 'seen'; document.body.dataset.plots = 'seen'")
+
+
+def files_of(frames: list[np.ndarray], names: str = "frame-{:03d}.png") -> list[dict[str, Any]]:
+    return [
+        {"name": names.format(number), "mimeType": "image/png", "buffer": png(frame)}
+        for number, frame in enumerate(frames)
+    ]
 
 
 def reading(page: Any) -> dict[str, Any]:
@@ -115,7 +129,7 @@ def test_the_mouse_reads_too_and_both_pictures_zoom_together(page):
     places = []
     for zoomed in (False, True):
         for box in boxes:
-            page.mouse.move(box["x"] + 0.31 * box["width"], box["y"] + 0.4 * box["height"])
+            page.mouse.move(box["x"] + 0.31 * box["width"], box["y"] + 0.41 * box["height"])
             places.append(reading(page)["at"])
         if not zoomed:
             page.mouse.wheel(0, -600)
@@ -186,14 +200,18 @@ def test_nothing_was_complained_of_and_nobody_else_was_asked(page):
     assert page.complaints == []
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
-def test_anyone_can_use_it(page, size):
+def violations(page: Any) -> list[Any]:
     from axe_core_python.sync_playwright import Axe
 
+    found = Axe().run(page)["violations"]
+    return [(each["id"], [node["target"] for node in each["nodes"]]) for each in found]
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_anyone_can_use_it(page, size):
     page.set_viewport_size(size)
     page.wait_for_timeout(200)
-    found = Axe().run(page)["violations"]
-    assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found] == []
+    assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing sticks out"
     page.set_viewport_size(LAPTOP)
 
@@ -205,8 +223,8 @@ def test_everything_is_reached_by_the_keyboard(page):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.dataset.product"))
     wanted = (
-        "files example take-example profile scale quality dictionary sensor fill all-holes again compare split layer "
-        "layers zoom-in"
+        "files example take-example profile scale invalid intrinsics calibration guide quality dictionary sensor "
+        "sensor-file fill all-holes again compare split layer layers zoom-in"
     )
     wanted = {*wanted.split(), "space-shape", "space-colour", "result.npz", "curl"}
     assert wanted <= reached
@@ -232,6 +250,155 @@ def test_a_dropped_file_that_is_refused_says_why_and_the_next_one_works(browser,
     page.wait_for_selector("body[data-state=done]")
     assert page.is_hidden("#error")
     assert "took its uint16 numbers as depth in mm" in page.inner_text("#assumed")
+    page.close()
+
+
+def test_the_first_visit_shows_a_result(browser, plain):
+    page = opened(browser, plain.url, LAPTOP, "")
+    assert page.is_visible("#compare")
+    assert "garage" in page.inner_text("#facts")
+    assert "realsense_d435" in page.inner_text("#curl"), "the sensor of the example is named"
+    assert page.complaints == []
+    page.close()
+
+
+def test_the_divider_is_dragged_on_the_picture(page):
+    page.click("#zoom-fit")
+    page.fill("#split", "50")
+    page.evaluate("window.scrollTo(0, 0)")
+    box = page.locator("#compare").bounding_box()
+    at = {share: box["x"] + share * box["width"] for share in (0.5, 0.2)}
+    page.mouse.move(at[0.5], box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(at[0.2], box["y"] + 40, steps=3)
+    page.mouse.up()
+    page.wait_for_timeout(50)
+    assert float(page.input_value("#split")) == pytest.approx(20, abs=1)
+    page.fill("#split", "50")
+
+
+def test_the_input_is_in_the_report(page):
+    told = page.inner_text("#facts")
+    for words in ("scan.png", "60 × 40", "Range before", "profile mm"):
+        assert words in told
+
+
+def test_nothing_is_clipped(page):
+    """Selects show their text, and labels of plots lie within them."""
+    script = """() => [...document.querySelectorAll("select")].filter((select) => select.offsetParent).map((select) => {
+        const probe = document.createElement("canvas").getContext("2d");
+        probe.font = getComputedStyle(select).font;
+        const words = select.selectedOptions[0].textContent;
+        return [select.id, words, select.clientWidth - probe.measureText(words).width];
+    }).filter(([, , room]) => room < 36)"""
+    assert page.evaluate(script) == []
+    script = """() => [...document.querySelectorAll("#histogram text, #histogram .xtitle")].filter((label) => {
+        const [inner, outer] = [label.getBoundingClientRect(), histogram.getBoundingClientRect()];
+        const beyond = inner.left < outer.left - 1 || inner.right > outer.right + 1 || inner.bottom > outer.bottom + 1;
+        return inner.width && beyond;
+    }).map((label) => label.textContent)"""
+    assert page.evaluate(script) == []
+
+
+def test_the_histogram_of_a_map_that_did_not_move_says_so(browser, plain, file):
+    page = opened(browser, plain.url, LAPTOP)
+    page.check("input[value=inpaint]")
+    page.set_input_files("#files", file)
+    settled(page)
+    assert page.is_hidden("#histogram")
+    assert "No pixel that was known moved" in page.inner_text("#histogram-note")
+    page.close()
+
+
+def test_a_stream_is_played(browser, plain):
+    """Frames with numbers are a stream; time goes by a slider, a button and by keys."""
+    rng = np.random.default_rng(0)
+    frames = [scene() + rng.normal(0, 5, (40, 60)) * (scene() > 0) for _ in range(6)]
+    page = opened(browser, plain.url, LAPTOP)
+    page.select_option("#profile", "mm")
+    page.set_input_files("#files", files_of(frames))
+    settled(page)
+    assert page.is_checked("input[value=stream]")
+    assert page.inner_text("#frame-name") == "frame 6 of 6"
+    assert page.input_value("#layer") == "deviation"
+    stream = Stream(unit="mm")
+    expected = [stream.push(frame.round().astype(np.uint16)) for frame in frames]
+    page.focus("#compare")
+    page.keyboard.press("ArrowRight")
+    for key, number in ((",", 4), (",", 3), (".", 4)):
+        page.keyboard.press(key)
+        page.wait_for_selector(f"body[data-frame='{number}']")
+        got = reading(page)
+        assert got["after"] == pytest.approx(expected[number].depth[got["at"]], rel=5e-4)
+    page.focus("#frame")
+    page.keyboard.press("Home")
+    page.wait_for_selector("body[data-frame='0']")
+    page.focus("#compare")
+    page.keyboard.press(" ")
+    assert page.inner_text("#play") == "Pause"
+    page.wait_for_selector("body[data-frame='3']")
+    page.keyboard.press(" ")
+    assert page.inner_text("#play") == "Play"
+    page.wait_for_selector("body[data-plots=drawn]")
+    page.fill("#frame", "2")
+    page.wait_for_selector("body[data-frame='2']")
+    with page.expect_download() as coming:
+        page.click("[data-product='result.npz']")
+    assert coming.value.suggested_filename == "frame-000-2-result.npz"
+    for size in (LAPTOP, PHONE):
+        page.set_viewport_size(size)
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing sticks out"
+    assert page.complaints == []
+    page.close()
+
+
+def test_a_stack_of_frames_is_a_stream(browser, plain, tmp_path):
+    np.savez(tmp_path / "stack.npz", depth=np.stack([scene()] * 2).astype(np.uint16))
+    page = opened(browser, plain.url, LAPTOP)
+    page.set_input_files("#files", tmp_path / "stack.npz")
+    settled(page)
+    assert page.inner_text("#frame-name") == "frame 2 of 2"
+    page.close()
+
+
+def test_several_maps_are_chosen_from(browser, plain):
+    others = [scene(seed=number) for number in range(2)]
+    page = opened(browser, plain.url, LAPTOP)
+    page.set_input_files("#files", [*files_of(others[:1], "chair.png"), *files_of(others[1:], "table.png")])
+    settled(page)
+    first = page.inner_text("#facts")
+    assert "chair.png" in first
+    page.select_option("#which", "1")
+    settled(page)
+    assert "table.png" in page.inner_text("#facts")
+    page.select_option("#which", "0")
+    settled(page)
+    assert page.inner_text("#facts") == first, "it is kept"
+    assert page.complaints == []
+    page.close()
+
+
+def test_depth_and_colour_and_calibrations_are_understood(browser, plain):
+    colours = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8)).save(colours, "png")
+    picture = {"name": "scan_color.png", "mimeType": "image/png", "buffer": colours.getvalue()}
+    camera = b'{"fx": 50.0, "fy": 51.0, "cx": 29.5, "cy": 19.5}'
+    calibration = {"name": "camera.json", "mimeType": "application/json", "buffer": camera}
+    sensor = Sensor.preset("kinect_v1").to_json().encode()
+    record = {"name": "mine.json", "mimeType": "application/json", "buffer": sensor}
+    page = opened(browser, plain.url, LAPTOP)
+    page.set_input_files("#files", [*files_of([scene()], "scan_depth.png"), picture, calibration, record])
+    settled(page)
+    told = page.inner_text("#facts")
+    for words in ("scan_depth.png and scan_color.png and camera.json", "50, 51, 29.5, 19.5", "sensor from a file"):
+        assert words in told
+    assert page.is_checked("input[value=denoise]")
+    page.evaluate("document.getElementById('max-disparity').value = 8")
+    page.set_input_files("#files", [picture | {"name": "left.png"}, picture | {"name": "right.png"}])
+    page.wait_for_selector("body[data-state=before]")
+    assert page.is_checked("input[value=match]")
+    assert page.complaints == []
     page.close()
 
 

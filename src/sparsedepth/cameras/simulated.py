@@ -18,8 +18,10 @@ from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.simulate import simulate_each
 from sparsedepth.vocabulary import DepthImage, Floats
 
-SWING_M, SWING_SECONDS = 1.0, 3.0
+SWING_M, SWING_SECONDS = 0.8, 3.0
 """How far a ball swings to either side, and how long a swing takes."""
+PITCH_RAD, PLACE_M = 0.3, (0.0, -0.4, -1.2)
+"""The camera looks down at the floor, from behind the middle of the room."""
 
 
 class SimulatedCamera:
@@ -80,7 +82,8 @@ class SimulatedCamera:
 
     def _drawn_balls(self) -> list[tuple[float, float, float, float]]:
         draw = self._rng.uniform
-        return [(draw(-1.5, 1.5), draw(-0.6, 0.9), draw(1.0, 2.0), draw(0.2, 0.45)) for _ in range(4)]
+        swinging = (draw(-0.3, 0.3), draw(0.2, 0.6), draw(0.6, 1.0), draw(0.12, 0.18))
+        return [swinging, *((draw(-1.6, 1.6), draw(0.7, 1.1), draw(0.8, 2.0), draw(0.2, 0.45)) for _ in range(4))]
 
     def _scenes(self) -> Iterator[Floats]:
         """Give the true depths of each frame, in millimetres."""
@@ -88,4 +91,12 @@ class SimulatedCamera:
         for number in range(self._frames) if self._frames is not None else itertools.count():
             (x, y, z, radius), *others = self._balls
             swung = x + SWING_M * math.sin(2 * math.pi * number / self._rate / SWING_SECONDS)
-            yield 1000 * room_view(np.eye(4), camera, self._shape, [(swung, y, z, radius), *others])
+            yield 1000 * room_view(_pose(), camera, self._shape, [(swung, y, z, radius), *others])
+
+
+def _pose() -> Floats:
+    pose = np.eye(4)
+    pose[1, 1] = pose[2, 2] = math.cos(PITCH_RAD)
+    pose[1, 2], pose[2, 1] = math.sin(PITCH_RAD), -math.sin(PITCH_RAD)
+    pose[:3, 3] = PLACE_M
+    return pose

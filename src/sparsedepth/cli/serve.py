@@ -22,6 +22,7 @@ def serve_command(
     ] = None,
     max_bytes: Annotated[int, typer.Option("--max-bytes", help="Of an upload.", min=1)] = 64 << 20,
     max_pixels: Annotated[int, typer.Option("--max-pixels", help="Of a map.", min=1)] = 1 << 23,
+    max_frames: Annotated[int, typer.Option("--max-frames", help="Of a stream.", min=1)] = 300,
     queue: Annotated[int, typer.Option("--queue", help="Jobs that may wait.", min=1)] = 16,
     job_seconds: Annotated[float, typer.Option("--job-seconds", help="A job is stopped after so long.", min=1)] = 300,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -36,4 +37,5 @@ def serve_command(
         if open_page:
             webbrowser.open(address + (f"#token={token}" if token else ""))
 
-    run(host, port, Limits(bytes=max_bytes, pixels=max_pixels, queue=queue, job_seconds=job_seconds), token, ready)
+    given = {"bytes": max_bytes, "pixels": max_pixels, "frames": max_frames, "queue": queue}
+    run(host, port, Limits(**given, job_seconds=job_seconds), token, ready)

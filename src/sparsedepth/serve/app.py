@@ -241,6 +241,7 @@ def _add_page(app: FastAPI) -> None:
             "stream_qualities": forms.STREAM_QUALITIES,
             "calibrations": sorted(forms.CALIBRATIONS),
             "examples": {"maps": examples.MAPS, "pairs": examples.PAIRS, "streams": examples.STREAMS},
+            "example_sensors": examples.SENSORS,
             "products": {name: product.label for name, product in PRODUCTS.items()},
             "stream_products": {name: product.label for name, product in STREAM_PRODUCTS.items()},
             "limits": {

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsedepth.files import read, read_photo
+from sparsedepth.files.frames import holds_frames
 from sparsedepth.files.profiles import as_text
 from sparsedepth.matching import stages
 from sparsedepth.restore import denoise, inpaint
@@ -18,7 +19,7 @@ from sparsedepth.serve import examples
 from sparsedepth.serve.cameras import camera_of
 from sparsedepth.serve.products import PRODUCTS, STREAM_PRODUCTS, load_raw, load_result, save_raw
 from sparsedepth.serve.streaming import make_stream, read_stream, stream
-from sparsedepth.vocabulary import DepthImage, Match, Origin, Restoration, StereoPair
+from sparsedepth.vocabulary import DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
 Report = Callable[[str], None]
 Facts = dict[str, Any]
@@ -35,6 +36,8 @@ def read_map(folder: str, file: str, profile: str, scale: float | None, invalid:
     """Decode an uploaded map, the picture of its view, and the intrinsics of its camera."""
     os.chdir(folder)
     pixels = limits["pixels"]
+    if holds_frames(file):
+        raise InputError(f"{file} holds several frames; restore it as a stream, not as a map")
     image = read(file, profile, scale=scale, invalid=invalid, most_pixels=pixels, most_bytes=8 * pixels)
     os.remove(file)
     facts = _store_map(image) | {"intrinsics": camera_of(intrinsics, calibration, image.values.shape)}

@@ -10,17 +10,29 @@ from scipy.ndimage import binary_dilation, gaussian_filter
 
 from sparsedepth.cameras import SimulatedCamera
 from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
+from sparsedepth.data.rooms import depth_of_disparity
 from sparsedepth.data.synthetic import corrupted
+from sparsedepth.sensors import Sensor
+from sparsedepth.sensors.simulate import simulate
 from sparsedepth.vocabulary import DepthImage, DepthMap, StereoPair
 
-MAPS = {"room": "A made-up room in metres, with holes and noise", "motorcycle": "Motorcycle disparities, made noisy"}
-STREAMS = {"ball": "A stream: a simulated camera, a ball swings"}
+MAPS = {
+    "garage": "Garage, depth camera",
+    "room": "Room, made up",
+    "motorcycle": "Motorcycle, disparities",
+}
+"""The first one is shown when the page is opened."""
+SENSORS = {"garage": "realsense_d435"}
+"""The camera of an example, which the page names."""
+STREAMS = {"ball": "Swinging ball, a stream"}
 STREAM_FRAMES = 45
 PAIRS = {"motorcycle-pair": "Motorcycle, two views"}
 
 
 def example_map(name: str) -> DepthImage:
     """Return a noisy map with holes."""
+    if name == "garage":
+        return _garage(np.random.default_rng(0))
     if name == "room":
         return DepthImage(_room(np.random.default_rng(0)), "m")
     truth = motorcycle_disparity()[100:400, 300:700]
@@ -37,6 +49,12 @@ def example_pair() -> StereoPair:
     """Return every second pixel of two views: quick to match."""
     pair = motorcycle_pair()
     return StereoPair(pair.left[::2, ::2], pair.right[::2, ::2], -(-pair.max_disparity // 2))
+
+
+def _garage(rng: np.random.Generator) -> DepthImage:
+    """Simulate a RealSense D435 before a real scene, 300 x 200 pixels; the holes are those of the scene's scan."""
+    depths = depth_of_disparity(motorcycle_disparity()[40:440:2, 70:670:2], 1600.0)
+    return DepthImage(simulate(depths, Sensor.preset(SENSORS["garage"]), rng)[0], "mm")
 
 
 def _room(rng: np.random.Generator) -> DepthMap:

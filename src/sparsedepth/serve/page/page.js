@@ -1,17 +1,23 @@
-// The page: a file or two go in, a job is followed, and what came of it is shown.
+// The page: files go in, a job is followed, and what came of it is shown.
 
 import { Paint, Viewers, canvasOf } from "/page/viewer.js";
 import { drawHistogram, drawSpace } from "/page/plots.js";
+import { Player } from "/page/player.js";
+import { planned, sorted } from "/page/inputs.js";
 
 const $ = (id) => document.getElementById(id);
 const ORIGINS = ["measured", "corrected", "filled", "refused", "smoothed", "remembered"];
 let about = null;
 let colours = null;
-let chosen = []; // the files, or one example's name
+let chosen = null; // an example, or files and what is to be done with them
+let record = null; // of a sensor, from a file
 let job = null; // the job that is followed
 let map = null; // what is shown
+const wanted = new URLSearchParams(location.hash.slice(1)).get("example"); // "#example=room"; "#example=" shows none
+let firstVisit = true; // an example is shown until something is asked for
 
-const viewers = new Viewers([$("compare"), $("layers")], readOut);
+const viewers = new Viewers([$("compare"), $("layers")], readOut, (share) => ($("split").value = 100 * share));
+const player = new Player({ button: $("play"), slider: $("frame"), output: $("frame-name") }, fetchFrame, showFrame);
 
 // ---- talking to the service ----
 
@@ -72,46 +78,91 @@ function setTask(name) {
 function showOptions() {
   $("map-options").hidden = task() === "match";
   $("pair-options").hidden = task() !== "match";
+  for (const option of document.querySelectorAll("[data-tasks]")) option.hidden = !option.dataset.tasks.split(" ").includes(task());
 }
 
 function fields() {
   if (task() === "match") {
-    const range = typeof chosen === "string" ? {} : { max_disparity: $("max-disparity").value };
+    const range = chosen.example ? {} : { max_disparity: $("max-disparity").value };
     return { ...range, prior: String($("prior").checked) };
   }
-  const given = { profile: $("profile").value, scale: $("scale").value, quality: $("quality").value, dictionary: $("dictionary").value, sensor: $("sensor").value, fill: $("fill").value };
-  if ($("all-holes").checked) given.holes = "all";
+  const given = { profile: $("profile").value, scale: $("scale").value, sensor: $("sensor").value === "file" ? record : $("sensor").value };
+  if (given.sensor === "auto" && chosen.example in about.example_sensors) given.sensor = about.example_sensors[chosen.example];
+  given.invalid = $("invalid").value.trim();
+  given.intrinsics = $("intrinsics").value.trim();
+  if (task() === "stream") given.quality = $("stream-quality").value;
+  else {
+    Object.assign(given, { quality: $("quality").value, dictionary: $("dictionary").value, fill: $("fill").value });
+    if ($("all-holes").checked) given.holes = "all";
+  }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ""));
 }
 
-function inputs() {
-  if (typeof chosen === "string") return [["example", chosen]];
-  return task() === "match" ? [["left", chosen[0]], ["right", chosen[1]]] : [["depth", chosen[0]]];
+function item() {
+  return chosen?.items?.[chosen.at] ?? null;
 }
 
-function takeFiles(list) {
-  const files = [...list].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
-  if (!files.length) return;
-  if (files.length > 2) return fail(new Error(`${files.length} files came; drop one map, or the two views of a pair`));
-  if (files.length === 2) {
-    const right = /right|im(age)?_?1\b|view5|_r\./i;
-    chosen = right.test(files[0].name) && !right.test(files[1].name) ? files.reverse() : files;
-    setTask("match");
-  } else if (task() === "match" && chosen.length === 1 && typeof chosen !== "string") {
-    chosen = [chosen[0], files[0]];
-  } else {
-    chosen = files;
-    if (task() === "match") return say("That is the left view; now the right one.", 0);
-  }
+function inputs() {
+  if (chosen.example) return [["example", chosen.example]];
+  if (task() === "match") return [["left", chosen.files[0]], ["right", chosen.files[1]]];
+  const calibration = [["calibration", $("calibration").files[0]]];
+  if (task() === "stream") return [...(chosen.files ?? chosen.items.map((each) => each.depth)).map((file) => ["frames", file]), ...calibration];
+  const own = $("guide").files[0] ?? item().guide;
+  return [["depth", item().depth], ["guide", own], ...calibration];
+}
+
+async function takeFiles(list) {
+  if (!list.length) return;
+  document.body.dataset.state = "sending";
+  const found = await sorted(list, about);
+  if (found.sensor.length) await takeSensor(found.sensor[0]);
+  if (found.calibration.length) $("calibration").files = only(found.calibration[0]);
+  const plan = planned(found, task());
+  const photos = [...found.photo, ...found.either];
+  if (plan) {
+    chosen = plan;
+    setTask(plan.task);
+  } else if (photos.length === 1 && task() === "match") {
+    if (chosen?.files?.length !== 1) {
+      chosen = { task: "match", files: photos };
+      return say("That is the left view; now the right one.", 0);
+    }
+    chosen.files.push(photos[0]);
+  } else if (photos.length === 1 && item()) $("guide").files = only(photos[0]);
+  else if (photos.length) return fail(new Error(`${photos.map((file) => file.name).join(", ")}: a photograph restores nothing by itself; drop it with a depth map, or two views of a pair`));
+  if (!chosen) return say("Taken; now a depth map.", 0);
+  showWhich();
   run();
 }
 
+// A file input takes a list of files, not a file.
+function only(file) {
+  const carried = new DataTransfer();
+  carried.items.add(file);
+  return carried.files;
+}
+
+async function takeSensor(file) {
+  record = await file.text();
+  $("sensor").querySelector("[value=file]")?.remove();
+  $("sensor").append(new Option(`file: ${file.name}`, "file"));
+  $("sensor").value = "file";
+}
+
+function showWhich() {
+  const items = chosen.items ?? [];
+  $("which-row").hidden = items.length < 2;
+  $("which").replaceChildren(...items.map((each, number) => new Option(each.guide ? `${each.depth.name} + ${each.guide.name}` : each.depth.name, number)));
+}
+
 function names() {
-  return typeof chosen === "string" ? `the example ${chosen}` : chosen.map((file) => file.name).join(" and ");
+  if (chosen.example) return `the example ${chosen.example}`;
+  const files = inputs().map(([, file]) => file).filter(Boolean);
+  return files.length > 3 ? `${files.length} files` : files.map((file) => file.name).join(" and ");
 }
 
 function tooLong() {
-  const total = typeof chosen === "string" ? 0 : chosen.reduce((sum, file) => sum + file.size, 0);
+  const total = chosen.example ? 0 : inputs().reduce((sum, [, file]) => sum + (file?.size ?? 0), 0);
   return total > about.limits.bytes;
 }
 
@@ -124,6 +175,7 @@ function say(sentence, share = null) {
 }
 
 function fail(error) {
+  setBusy(false);
   say("That did not work.", 0);
   $("error").textContent = error.message;
   $("error").hidden = false;
@@ -133,27 +185,56 @@ function fail(error) {
 
 function setBusy(busy) {
   $("stop").disabled = !busy;
-  $("again").disabled = busy || !chosen.length;
+  $("again").disabled = busy || !chosen;
 }
 
 async function run() {
+  document.body.dataset.state = "sending";
+  document.body.dataset.plots = "";
+  performance.clearMarks();
   performance.mark("asked");
   await forget();
   $("error").hidden = true;
   $("assumed").hidden = true;
-  document.body.dataset.state = "sending";
   setBusy(true);
   const what = task();
-  const form = new FormData();
-  for (const [name, value] of Object.entries(fields())) form.append(name, value);
-  for (const [name, value] of inputs()) if (value) form.append(name, value);
+  const mine = item();
   try {
+    if (what === "match" && chosen.files?.length === 1) return say("That is one view; now the other one.", 0);
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields())) form.append(name, value);
+    for (const [name, value] of inputs()) if (value) form.append(name, value);
     if (tooLong()) throw new Error(`the upload is longer than ${Math.round(about.limits.bytes / 1048576)} MiB, which is all that this service takes`);
     say(`Sending ${names()} …`);
-    const mine = (job = await send(`/v1/${what}`, form, (share) => say(`Sending, ${Math.round(100 * share)} %`, share)));
-    await showBefore(mine);
-    await follow(mine);
+    const sent = (job = await send(`/v1/${what}`, form, (share) => say(`Sending, ${Math.round(100 * share)} %`, share)));
+    await showBefore(sent);
+    const told = await follow(sent);
+    if (mine && told) mine.told = told;
   } catch (error) {
+    if (/as a stream/.test(error.message) && mine) {
+      chosen = { task: "stream", files: [mine.depth] };
+      setTask("stream");
+      return run();
+    }
+    fail(error);
+  }
+}
+
+// Another one of several maps: it is shown as it was restored, or restored now.
+async function showItem(number) {
+  chosen.at = number;
+  const { told } = item();
+  if (!told) return run();
+  await forget();
+  job = told;
+  document.body.dataset.state = "sending";
+  document.body.dataset.plots = "";
+  try {
+    await showBefore(told);
+    await showAfter(told);
+    document.body.dataset.state = "done";
+  } catch (error) {
+    item().told = null;
     fail(error);
   }
 }
@@ -166,7 +247,8 @@ async function follow(mine) {
       await showAfter(told);
       say(`Done in ${told.seconds.toFixed(1)} s.`, 1);
       document.body.dataset.state = "done";
-      return setBusy(false);
+      setBusy(false);
+      return told;
     }
     if (told.state === "waiting") say(`Waiting; ${told.position} before it.`);
     else {
@@ -177,12 +259,14 @@ async function follow(mine) {
     const pause = performance.now() - began < 5000 ? 80 : 400;
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
+  return null;
 }
 
 async function forget() {
   const last = job;
   job = null;
-  if (last) await fetch(last.links.self, { method: "DELETE", headers: headers() }).catch(() => {});
+  const kept = chosen?.items?.some((each) => each.told?.id === last?.id);
+  if (last && !kept) await fetch(last.links.self, { method: "DELETE", headers: headers() }).catch(() => {});
 }
 
 async function stop() {
@@ -202,7 +286,7 @@ async function numbers(path, kind) {
   return new kind(await (await ask(path)).arrayBuffer());
 }
 
-function limits(values, share = 0.005) {
+function limits(values, share = 0.01) {
   const every = Math.max(1, Math.floor(values.length / 100000));
   const known = [];
   for (let i = 0; i < values.length; i += every) if (Number.isFinite(values[i])) known.push(values[i]);
@@ -222,12 +306,15 @@ function paint(values, scale, [low, high], log = false) {
 }
 
 async function showBefore(told) {
-  const before = await numbers(told.links["before.f32"], Float32Array);
-  map = { ...told.facts, id: told.id, before, photo: told.facts.input === "photo" };
+  const first = told.facts.frames > 1 ? "?frame=0" : "";
+  const before = await numbers(told.links["before.f32"] + first, Float32Array);
+  player.stop();
+  map = { ...told.facts, id: told.id, links: told.links, before, photo: told.facts.input === "photo", stream: told.facts.input === "stream" };
   map.limits = limits(before);
   map.pictures = { before: map.photo ? paint(before, "gray", [0, 255]) : paint(before, "viridis", map.limits) };
   $("results").hidden = false;
   $("finished").hidden = true;
+  $("time").hidden = $("time-keys").hidden = true;
   $("before-name").textContent = map.photo ? "Left view" : "Before";
   viewers.setMap(map.shape[1], map.shape[0]);
   viewers.show($("compare"), [map.pictures.before]);
@@ -238,7 +325,7 @@ async function showBefore(told) {
   $("assumed").textContent = map.assumed ? `Assumed: ${map.assumed}` : "";
   $("assumed").hidden = !map.assumed;
   document.body.dataset.state = "before";
-  if (window.innerWidth < 960) $("compare-title").scrollIntoView();
+  if (window.innerWidth < 960 && !firstVisit) $("compare-title").scrollIntoView();
   shown("input shown");
 }
 
@@ -247,33 +334,75 @@ function shown(mark) {
   requestAnimationFrame(() => requestAnimationFrame(() => performance.mark(mark)));
 }
 
-async function showAfter(told) {
-  const place = (name) => told.links[name];
+// The arrays of a result, or of one frame of a stream.
+async function arraysOf(links, frame) {
+  const part = frame === null ? "" : `?frame=${frame}`;
   const [after, variance, origin] = await Promise.all([
-    numbers(place("after.f32"), Float32Array),
-    numbers(place("variance.f32"), Float32Array),
-    numbers(place("origin.u8"), Uint8Array),
+    numbers(links["after.f32"] + part, Float32Array),
+    numbers(links["variance.f32"] + part, Float32Array),
+    numbers(links["origin.u8"] + part, Uint8Array),
   ]);
-  Object.assign(map, told.facts, { after, variance, origin, seconds: told.seconds });
+  return { after, variance, origin };
+}
+
+async function fetchFrame(number) {
+  const before = numbers(`${map.links["before.f32"]}?frame=${number}`, Float32Array);
+  return { before: await before, ...(await arraysOf(map.links, number)) };
+}
+
+function deviations(variance) {
+  return variance.map((value) => (value > 0 && Number.isFinite(value) ? Math.sqrt(value) : NaN));
+}
+
+async function showAfter(told) {
+  map.links = told.links;
+  const last = map.stream ? map.frames - 1 : null;
+  Object.assign(map, told.facts, map.stream ? await fetchFrame(last) : await arraysOf(told.links, null), { seconds: told.seconds });
   const warnings = (map.warnings ?? []).map((sentence) => `Warning: ${sentence}.`);
   $("assumed").textContent = [$("assumed").textContent, ...warnings].filter(Boolean).join(" ");
   $("assumed").hidden = !$("assumed").textContent;
-  map.limits = limits(after);
-  map.residual = map.photo ? null : after.map((value, i) => value - map.before[i]);
-  map.varianceLimits = limits(variance.map((value) => (value > 0 ? value : NaN)), 0.002);
-  map.pictures.after = paint(after, "viridis", map.limits);
-  if (!map.photo) map.pictures.before = paint(map.before, "viridis", map.limits);
+  map.limits = limits(map.after);
+  map.varianceLimits = limits(map.variance.map((value) => (value > 0 ? value : NaN)), 0.002);
+  if (map.stream) {
+    const first = limits((await fetchFrame(0)).variance.map((value) => (value > 0 ? value : NaN)), 0.002);
+    map.varianceLimits = [Math.min(map.varianceLimits[0], first[0]), Math.max(map.varianceLimits[1], first[1])]; // of all times
+  }
   for (const option of $("layer").options) option.hidden = option.disabled = map.photo && option.value === "residual";
-  viewers.show($("compare"), [map.pictures.before, map.pictures.after]);
-  showScale($("compare-scale"), "viridis", map.limits, map.unit);
   if ($("layer").selectedOptions[0].disabled) $("layer").value = "variance";
-  showLayer();
-  viewers.setCursor(viewers.cursor);
+  if (map.stream && $("layer").value === "variance") $("layer").value = "deviation";
+  $("time").hidden = $("time-keys").hidden = !map.stream;
+  showScale($("compare-scale"), "viridis", map.limits, map.unit);
+  showPictures();
   showFacts();
-  showDownloads(told);
   $("finished").hidden = false;
+  if (map.stream) {
+    player.start(map.frames);
+    await player.goTo(last);
+  }
+  showDownloads(told);
   shown("result shown");
   setTimeout(showPlots, 100); // the pictures first
+}
+
+function showPictures() {
+  map.residual = map.photo ? null : map.after.map((value, i) => value - map.before[i]);
+  const before = map.photo ? map.pictures.before : paint(map.before, "viridis", map.limits);
+  map.pictures = { before, after: paint(map.after, "viridis", map.limits) };
+  viewers.show($("compare"), [map.pictures.before, map.pictures.after]);
+  showLayer();
+  viewers.setCursor(viewers.cursor);
+}
+
+function showFrame(number, arrays) {
+  Object.assign(map, arrays, { frame: number });
+  showPictures();
+  document.body.dataset.frame = number;
+  clearTimeout(showFrame.later);
+  showFrame.later = setTimeout(showPlots, player.playing ? 600 : 150);
+  if (player.playing && performance.now() - (showFrame.drawn ?? 0) > 1500) {
+    showFrame.drawn = performance.now();
+    showSpace();
+  }
 }
 
 function showLayer() {
@@ -283,6 +412,10 @@ function showLayer() {
   if (name === "variance") {
     map.pictures.variance ??= paint(map.variance, "bone", map.varianceLimits, true);
     showScale(scale, "bone", map.varianceLimits, map.unit ? `${map.unit}²` : "", "log");
+  } else if (name === "deviation") {
+    const reach = map.varianceLimits.map(Math.sqrt);
+    map.pictures.deviation ??= paint(deviations(map.variance), "bone", reach, true);
+    showScale(scale, "bone", reach, map.unit, "log");
   } else if (name === "residual") {
     const reach = Math.max(...limits(map.residual, 0.005).map(Math.abs), 1e-12);
     map.pictures.residual ??= paint(map.residual, "PuOr", [-reach, reach]);
@@ -359,12 +492,18 @@ function readOut(pixel) {
 
 function showFacts() {
   const percent = (share) => `${(100 * share).toFixed(2)} %`;
+  const range = (values) => limits(values, 0).map(show).join(" to ");
   const rows = [
-    ["Size", `${map.shape[1]} × ${map.shape[0]} pixels`],
+    ["Input", names()],
+    ["Size", `${map.shape[1]} × ${map.shape[0]} pixels${map.stream ? `, ${map.frames} frames` : ""}`],
     ["Kind", `${map.kind} in ${map.unit || "an unknown unit"}`],
-    ...(map.photo ? [] : [["Known before", percent(map.known)]]),
+    ...(map.photo ? [] : [["Known before", percent(map.known)], ["Range before", `${range(map.before)} ${map.unit}`]]),
+    ["Range after", `${range(map.after)} ${map.unit}`],
+    ["Options", Object.entries(fields()).map(([name, value]) => `${name} ${value.length > 60 ? "from a file" : value}`).join(", ")],
+    ...(map.intrinsics ? [["Intrinsics", `${map.intrinsics.map((value) => show(value)).join(", ")} px`]] : []),
+    ...(map.state ? [["Camera", map.state]] : []),
     ...originsShown().map((name) => [capital(name), percent(map[name])]),
-    ["Time", `${map.seconds.toFixed(2)} s`],
+    ["Time", `${map.seconds.toFixed(2)} s${map.stream ? `, ${(map.frames / map.seconds).toFixed(0)} frames/s` : ""}`],
   ];
   $("facts").replaceChildren(...rows.map(([name, value]) => {
     const row = document.createElement("tr");
@@ -379,19 +518,29 @@ function showFacts() {
 }
 
 function showDownloads(told) {
-  const stem = typeof chosen === "string" ? chosen : chosen[0].name.replace(/\.[^.]*$/, "");
-  $("downloads").replaceChildren(...Object.entries(about.products).map(([name, label]) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = label;
-    button.dataset.product = name;
-    button.addEventListener("click", () => download(told.links[name], `${stem}-${name}`));
-    return button;
+  const stem = chosen.example ?? inputs()[0][1].name.replace(/\.[^.]*$/, "");
+  const all = Object.entries(map.stream ? about.stream_products : {}).map(([name, label]) => downloadButton(name, label, () => [told.links[name], `${stem}-${name}`]));
+  const one = Object.entries(about.products).map(([name, label]) => downloadButton(name, map.stream ? `${label}, this frame` : label, () => {
+    const frame = map.stream ? map.frame : null;
+    return frame === null ? [told.links[name], `${stem}-${name}`] : [`${told.links[name]}?frame=${frame}`, `${stem}-${frame}-${name}`];
   }));
-  const given = inputs().map(([name, value]) => ` -F ${name}=${typeof value === "string" ? value : `@'${value.name.replaceAll("'", "_")}'`}`);
-  const options = Object.entries(fields()).map(([name, value]) => ` -F ${name}=${value}`);
+  $("downloads").replaceChildren(...all, ...one);
+  const quoted = (value) => (typeof value === "string" ? value : `@'${value.name.replaceAll("'", "_")}'`);
+  const files = inputs().filter(([, value]) => value);
+  const given = files.slice(0, 4).map(([name, value]) => ` -F ${name}=${quoted(value)}`);
+  if (files.length > 4) given.push(" …");
+  const options = Object.entries(fields()).map(([name, value]) => ` -F ${name}=${value.length > 60 ? "'<sensor.json'" : /[ ,]/.test(value) ? `'${value}'` : value}`);
   const known = token() ? " -H \"Authorization: Bearer $TOKEN\"" : "";
   $("curl").textContent = `curl${known}${[...given, ...options].join("")} \\\n  '${location.origin}/v1/${told.task}?answer=npz' -o result.npz`;
+}
+
+function downloadButton(name, label, place) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = label;
+  button.dataset.product = name;
+  button.addEventListener("click", () => download(...place()));
+  return button;
 }
 
 async function download(path, name) {
@@ -412,7 +561,7 @@ async function showSpace() {
   try {
     const every = await drawSpace($("space"), map, $("space-shape").value, $("space-colour").value, colours.scales);
     const thinned = every > 1 ? `One pixel of ${every * every} is drawn. ` : "";
-    $("space-note").textContent = thinned + (map.kind === "depth" ? "A camera that sees 60 degrees across is assumed." : "A relief: height is the " + map.kind + ".");
+    $("space-note").textContent = thinned + (map.kind === "depth" ? (map.intrinsics ? "Seen by the camera of these intrinsics." : "A camera that sees 60 degrees across is assumed.") : "A relief: height is the " + map.kind + ".");
     $("space").dataset.drawn = `${$("space-shape").value} ${$("space-colour").value}`;
   } catch (error) {
     $("space-note").textContent = `This browser does not draw it: ${error.message}`;
@@ -421,12 +570,19 @@ async function showSpace() {
 
 async function showPlots() {
   if (!map?.after) return; // another job has begun
+  await drawPlots();
+  document.body.dataset.plots = "drawn";
+}
+
+async function drawPlots() {
   await showSpace();
   const moved = map.residual ? [...map.residual].filter((value) => Number.isFinite(value) && value !== 0) : [];
   $("histogram").closest("figure").hidden = map.photo;
   if (map.photo) return;
   await drawHistogram($("histogram"), moved, map.unit);
-  $("histogram-note").textContent = `${moved.length} pixels that were known moved at all; the outermost bars hold what lies beyond them.`;
+  $("histogram-note").textContent = moved.length
+    ? `${moved.length} pixels that were known moved at all; the outermost bars hold what lies beyond them.`
+    : "No pixel that was known moved: all of them are as they were measured.";
 }
 
 // ---- beginning ----
@@ -442,20 +598,37 @@ async function begin() {
     return fail(error);
   }
   $("token-form").hidden = true;
-  fill($("profile"), about.profiles, { auto: "auto (says what it assumed)" });
+  fill($("profile"), about.profiles);
   fill($("quality"), about.qualities);
   $("quality").value = about.default_quality;
-  fill($("sensor"), about.sensors, { auto: "auto (from the map)", clean: "clean (no dense noise)" });
+  fill($("stream-quality"), about.stream_qualities);
+  fill($("sensor"), about.sensors, { auto: "auto (estimated)", clean: "clean (no noise)" });
   fill($("fill"), about.sides);
   fill($("dictionary"), ["", ...about.dictionaries], { "": "the quality's own" });
-  fill($("example"), [...Object.keys(about.examples.maps), ...Object.keys(about.examples.pairs)], { ...about.examples.maps, ...about.examples.pairs });
-  $("kinds").textContent = `Maps: ${about.maps.join(" ")}. Views: ${about.photos.join(" ")}. At most ${Math.round(about.limits.bytes / 1048576)} MiB.`;
+  const labels = Object.assign({}, ...Object.values(about.examples));
+  fill($("example"), Object.keys(labels), labels);
+  $("kinds").textContent = `Maps: ${about.maps.join(" ")}. Photographs: ${about.photos.join(" ")}. Streams: ${about.streams.join(" ")}. At most ${Math.round(about.limits.bytes / 1048576)} MiB, ${about.limits.frames} frames.`;
+  if (window.innerWidth < 960) $("map-options").open = false;
+  showOptions();
   say("Ready.", 0);
   document.body.dataset.state = "ready";
+  const first = wanted ?? Object.keys(labels)[0];
+  if (first in labels) takeExample(first);
+}
+
+async function takeExample(name) {
+  chosen = { example: name };
+  if (name in about.examples.pairs) setTask("match");
+  else if (name in about.examples.streams) setTask("stream");
+  else if (!["denoise", "inpaint"].includes(task())) setTask("denoise");
+  showWhich();
+  await run();
 }
 
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();
+  for (const each of chosen?.items ?? []) each.told = null;
+  firstVisit = false;
   run();
 });
 $("token-form").addEventListener("submit", (event) => {
@@ -464,19 +637,25 @@ $("token-form").addEventListener("submit", (event) => {
   $("error").hidden = true;
   begin();
 });
-$("files").addEventListener("change", (event) => takeFiles(event.target.files));
+$("files").addEventListener("change", (event) => {
+  firstVisit = false;
+  takeFiles([...event.target.files]);
+});
 $("take-example").addEventListener("click", () => {
-  chosen = $("example").value;
-  if (chosen in about.examples.pairs) setTask("match");
-  else if (task() === "match") setTask("denoise");
-  run();
+  firstVisit = false;
+  takeExample($("example").value);
+});
+$("which").addEventListener("change", () => showItem(Number($("which").value)));
+$("sensor-file").addEventListener("change", async (event) => {
+  if (event.target.files.length) await takeSensor(event.target.files[0]);
 });
 $("swap").addEventListener("click", () => {
-  if (chosen.length === 2 && typeof chosen !== "string") {
-    chosen = [chosen[1], chosen[0]];
+  if (chosen?.files?.length === 2) {
+    chosen.files.reverse();
     run();
   }
 });
+document.addEventListener("keydown", (event) => player.key(event));
 $("stop").addEventListener("click", stop);
 $("split").addEventListener("input", (event) => {
   viewers.split = event.target.value / 100;
@@ -498,6 +677,7 @@ for (const name of ["dragenter", "dragover"]) {
 for (const name of ["dragleave", "drop"]) document.addEventListener(name, () => $("drop").classList.remove("over"));
 document.addEventListener("drop", (event) => {
   event.preventDefault();
-  takeFiles(event.dataTransfer.files);
+  firstVisit = false;
+  takeFiles([...event.dataTransfer.files]);
 });
 begin();

@@ -16,7 +16,9 @@ function plotly() {
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
 const MOST_POINTS = 40000;
 const MOST_CELLS = 24000;
-const VIEW = 60; // degrees across, taken for granted as in the PLY file
+const VIEW = 60; // degrees across, assumed as in the PLY file where the camera is unknown
+
+const AXIS = { title: { text: "" }, showticklabels: false, showspikes: false, gridcolor: "#d5dce3", zeroline: false };
 
 function stops(scale) {
   return Array.from({ length: 17 }, (_, i) => [i / 16, `rgb(${scale[Math.round((i / 16) * 255)].join(",")})`]);
@@ -28,7 +30,8 @@ function place(map, row, column) {
   const value = map.after[row * width + column];
   if (map.kind !== "depth") return [column, -row, value];
   const focal = width / 2 / Math.tan((VIEW * Math.PI) / 360);
-  return [((column - (width - 1) / 2) / focal) * value, value, (-(row - (height - 1) / 2) / focal) * value];
+  const [fx, fy, cx, cy] = map.intrinsics ?? [focal, focal, (width - 1) / 2, (height - 1) / 2];
+  return [((column - cx) / fx) * value, value, (-(row - cy) / fy) * value];
 }
 
 export async function drawSpace(element, map, shape, colour, scales) {
@@ -74,10 +77,10 @@ export async function drawSpace(element, map, shape, colour, scales) {
     scene: {
       aspectmode: relief ? "manual" : "data",
       aspectratio: relief ? { x: 1.4, y: (1.4 * height) / width, z: 0.5 } : undefined,
-      camera: relief ? { eye: { x: 0.4, y: -1.3, z: 1.3 } } : { eye: { x: 0.35, y: -1.5, z: 0.35 }, center: { x: 0, y: 0, z: -0.05 } },
-      xaxis: { title: { text: relief ? "column" : "right" } },
-      yaxis: { title: { text: relief ? "row" : "away" }, showticklabels: !relief },
-      zaxis: { title: { text: relief ? map.kind : "up" } },
+      camera: relief ? { eye: { x: 0.4, y: -1.3, z: 1.3 } } : { eye: { x: 0.35, y: -1.45, z: 0.35 }, center: { x: 0.05, y: 0, z: -0.08 } },
+      xaxis: AXIS,
+      yaxis: AXIS,
+      zaxis: AXIS,
     },
   };
   await Plotly.react(element, [trace], layout, CONFIG);
@@ -87,6 +90,8 @@ export async function drawSpace(element, map, shape, colour, scales) {
 export async function drawHistogram(element, residuals, unit) {
   const Plotly = await plotly();
   const sizes = Float64Array.from(residuals, Math.abs).sort();
+  element.hidden = !sizes.length;
+  if (!sizes.length) return;
   const reach = sizes.length ? Math.max(sizes[Math.floor(0.998 * (sizes.length - 1))], 1e-12) * 1.05 : 1;
   const bins = 81;
   const counts = new Array(bins).fill(0);
@@ -97,10 +102,10 @@ export async function drawHistogram(element, residuals, unit) {
   const x = counts.map((_, i) => -reach + ((i + 0.5) / bins) * 2 * reach);
   const trace = { type: "bar", x, y: counts, marker: { color: "#35587d" }, hovertemplate: "%{x:.3g}: %{y} pixels<extra></extra>" };
   const layout = {
-    margin: { l: 60, r: 10, t: 10, b: 50 },
+    margin: { l: 64, r: 16, t: 10, b: 56 },
     bargap: 0,
-    xaxis: { title: { text: `after − before${unit ? `, ${unit}` : ""}` } },
-    yaxis: { title: { text: "pixels" }, type: "log" },
+    xaxis: { title: { text: `after − before${unit ? `, ${unit}` : ""}` }, automargin: true, nticks: 7 },
+    yaxis: { title: { text: "pixels" }, type: "log", dtick: 1, automargin: true, range: [-0.3, Math.log10(Math.max(...counts, 1)) + 0.3] },
   };
   await Plotly.react(element, [trace], layout, CONFIG);
 }

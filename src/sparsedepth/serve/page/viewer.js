@@ -32,10 +32,30 @@ export function canvasOf(pixels, width, height) {
   return canvas;
 }
 
+// A line with a grip: it can be dragged.
+function drawDivider(context, edge, high, ratio) {
+  context.fillStyle = "#fff";
+  context.fillRect(edge - ratio, 0, 2 * ratio, high);
+  context.beginPath();
+  context.arc(edge, high / 2, 11 * ratio, 0, 2 * Math.PI);
+  context.fill();
+  context.fillStyle = "#26415e";
+  for (const side of [-1, 1]) {
+    context.beginPath();
+    context.moveTo(edge + side * 8 * ratio, high / 2);
+    context.lineTo(edge + side * 3 * ratio, high / 2 - 4 * ratio);
+    context.lineTo(edge + side * 3 * ratio, high / 2 + 4 * ratio);
+    context.fill();
+  }
+}
+
+const NEAR_DIVIDER = 14; // pixels of the screen
+
 export class Viewers {
   // `pictures` are canvases with what each of them shows: a list of one picture, or of two with a split between them.
-  constructor(canvases, onCursor) {
+  constructor(canvases, onCursor, onSplit) {
     this.canvases = canvases;
+    this.onSplit = onSplit;
     this.shown = new Map(canvases.map((canvas) => [canvas, []]));
     this.onCursor = onCursor;
     this.split = 0.5;
@@ -91,7 +111,7 @@ export class Viewers {
       canvas.style.height = `${high / ratio}px`;
     }
     canvas.style.touchAction = this.zoom > 1 ? "none" : "pan-y";
-    const context = canvas.getContext("2d");
+    const context = canvas.getContext("2d", { willReadFrequently: true });
     const { scale, left, top } = this.frame(canvas);
     const pictures = this.shown.get(canvas);
     context.clearRect(0, 0, wide, high);
@@ -105,10 +125,7 @@ export class Viewers {
       context.drawImage(picture, left, top, width * scale, height * scale);
       context.restore();
     });
-    if (pictures.length > 1) {
-      context.fillStyle = "#fff";
-      context.fillRect(edge - ratio, 0, 2 * ratio, high);
-    }
+    if (pictures.length > 1) drawDivider(context, edge, high, ratio);
     if (this.cursor) this.drawCursor(context, scale, left, top, ratio);
   }
 
@@ -126,6 +143,18 @@ export class Viewers {
       }
       context.stroke();
     }
+  }
+
+  isAtDivider(canvas, event) {
+    const box = canvas.getBoundingClientRect();
+    return this.shown.get(canvas).length > 1 && Math.abs(event.clientX - box.left - this.split * box.width) < NEAR_DIVIDER;
+  }
+
+  moveDivider(canvas, event) {
+    const box = canvas.getBoundingClientRect();
+    this.split = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+    this.onSplit(this.split);
+    this.draw();
   }
 
   pixelAt(canvas, event) {
@@ -162,14 +191,18 @@ export class Viewers {
   listen(canvas) {
     const fingers = new Map();
     let moved = false;
+    let dividing = false;
     canvas.addEventListener("pointerdown", (event) => {
+      dividing = !fingers.size && this.isAtDivider(canvas, event);
       fingers.set(event.pointerId, event);
       moved = false;
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
       const last = fingers.get(event.pointerId);
+      if (dividing) return this.moveDivider(canvas, event);
       if (!last) {
+        canvas.style.cursor = this.isAtDivider(canvas, event) ? "ew-resize" : "";
         this.setCursor(this.pixelAt(canvas, event));
         return;
       }
@@ -188,6 +221,10 @@ export class Viewers {
     for (const name of ["pointerup", "pointercancel"]) {
       canvas.addEventListener(name, (event) => {
         fingers.delete(event.pointerId);
+        if (dividing) {
+          dividing = false;
+          return;
+        }
         if (name === "pointerup" && !moved) this.setCursor(this.pixelAt(canvas, event));
       });
     }
