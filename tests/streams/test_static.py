@@ -11,6 +11,7 @@ from cameras import SIMPLE, STEREO, Camera, error, honesty, wall
 from sparsedepth import DepthImage, InputError, Intrinsics, Origin, Sensor, Stream
 from sparsedepth.data.posed_rooms import BALLS_M, room_view
 from sparsedepth.sensors import Correlation, PowerLaw
+from sparsedepth.streams.settings import DEFAULT
 
 
 def followed(stream: Stream, camera: Camera, scenes) -> list:
@@ -191,6 +192,49 @@ def test_young_pixels_are_smoothed(quality):
     result = Stream(sensor, unit="mm", quality=quality).push(Camera(sensor)(scene))
     assert error(result.depth, scene, sensor) < 0.75
     assert 0.3 < honesty(result, scene) < 2.5
+
+
+def hole_in_a_wall(frames: int, shown: int = -1):
+    """Frames of a wall with a hole that is never measured, but in one frame."""
+    camera = Camera()
+    for number in range(frames):
+        frame = camera(wall())
+        if number != shown:
+            frame[40:50, 60:70] = np.nan
+        yield frame
+
+
+def test_live_streams_fill_holes_on_key_frames():
+    stream = Stream(SIMPLE, unit="mm")
+    results = list(stream.each(hole_in_a_wall(16, shown=15)))
+    due = DEFAULT.key_first_frames + DEFAULT.key_delay_frames
+    assert results[due - 2].origin[45, 65] == Origin.REFUSED
+    filled = results[due - 1]
+    assert (filled.origin[40:50, 60:70] == Origin.FILLED).all()
+    assert np.abs(filled.depth - wall())[40:50, 60:70].max() < 3 * np.sqrt(filled.variance[40:50, 60:70].min())
+    assert stream.age[45, 65] == 1  # the first measurement replaces what was filled
+    assert results[-1].origin[45, 65] in (Origin.MEASURED, Origin.SMOOTHED)
+
+
+def test_holes_stay_missing_where_nobody_wants_them_filled():
+    results = list(Stream(SIMPLE, unit="mm", fill="none").each(hole_in_a_wall(16)))
+    assert all(result.origin[45, 65] == Origin.REFUSED for result in results)
+
+
+def test_what_was_filled_near_a_new_surface_is_not_added():
+    frames = list(hole_in_a_wall(16))
+    for frame in frames[8:]:
+        frame[30:60, 72:90] = 800.0
+    result = list(Stream(SIMPLE, unit="mm").each(frames))[-1]
+    assert result.origin[45, 69] == Origin.REFUSED
+
+
+@pytest.mark.parametrize("age", [1, 4, 12])
+def test_best_is_no_worse_than_live_at_any_age(age):
+    camera, scene = Camera(STEREO), 1000 * room_view(np.eye(4), (120.0, 120.0, 79.5, 59.5), (120, 160))
+    frames = [camera(scene) for _ in range(age)]
+    best, live = (list(Stream(STEREO, unit="mm", quality=name).each(frames))[-1] for name in ("best", "live"))
+    assert error(best.depth, scene, STEREO) < 1.05 * error(live.depth, scene, STEREO)
 
 
 def test_best_fills_all_holes_and_remembers_first():

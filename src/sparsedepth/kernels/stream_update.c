@@ -42,7 +42,7 @@ KERNEL void stream_compare(int64_t height, int64_t width, int64_t side, const fl
     for (int64_t row = 0; row < height; row++) {
         for (int64_t column = 0; column < width; column++) {
             const int64_t at = row * width + column;
-            const float moved = value[at] - mean[at];
+            const float moved = count[at] > 0 ? value[at] - mean[at] : NOTHING;
             innovation[at] = moved;
             if (moved == moved) {
                 const float step = moved - residual[at];

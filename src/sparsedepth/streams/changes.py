@@ -15,7 +15,7 @@ AROUND = tuple((down, across) for down in (-1, 0, 1) for across in (-1, 0, 1) if
 
 def follow_surfaces(
     belief: Belief, value: Floats, change: Change, shape: tuple[int, int], settings: StreamSettings
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Start pixels anew that jump together with their neighbours; forget memory near them.
 
     Parameters
@@ -33,7 +33,8 @@ def follow_surfaces(
 
     Returns
     -------
-    Flat numbers of the pixels that jumped alone: outliers, until a second measurement agrees.
+    Flat numbers of the pixels of new surfaces, and of those that jumped alone: outliers, until a second measurement
+    agrees.
     """
     pixels = np.flatnonzero(change.jumped)
     together = _support(pixels, value, change, shape, settings) >= settings.support
@@ -41,7 +42,7 @@ def follow_surfaces(
     belief.renew(new, value[new], change.noise[new])
     if len(new):
         _forget_shadow(belief, value, new, shape, settings)
-    return pixels[~together]
+    return new, pixels[~together]
 
 
 def _support(
@@ -67,6 +68,6 @@ def _forget_shadow(
     coarse = np.zeros((-(-shape[0] // block), -(-shape[1] // block)), np.uint8)
     coarse[rows, columns] = 1
     near = ndimage.maximum_filter(coarse, 2 * (-(-settings.shadow_px // block)) + 1, mode="constant")
-    missing = np.flatnonzero((value != value) & (belief.count > 0))
+    missing = np.flatnonzero((value != value) & (belief.mean == belief.mean))
     inside = near[missing // shape[1] // block, missing % shape[1] // block] > 0
     belief.forget(missing[inside])

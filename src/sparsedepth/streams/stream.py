@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsedepth.geometry import Intrinsics, intrinsics_from
+from sparsedepth.hole_filling import Filling
 from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.choice import CLEAN, SensorChoice, in_unit_of_map, sensor_from
 from sparsedepth.streams.axis import Axis
@@ -16,6 +17,7 @@ from sparsedepth.streams.camera import METRE
 from sparsedepth.streams.changes import follow_surfaces
 from sparsedepth.streams.flow import shows_motion
 from sparsedepth.streams.frames import Frame, frame_from
+from sparsedepth.streams.key_frames import KeyFrames
 from sparsedepth.streams.learning import first_guess, learned
 from sparsedepth.streams.report import Reporter
 from sparsedepth.streams.settings import DEFAULT, StreamSettings
@@ -43,8 +45,10 @@ class Stream:
     unit
         Unit of the maps, "m" or "mm". Presets and poses need it, unless maps are `DepthImage`.
     quality
-        "live" smooths young pixels by few adjacent ones and leaves unknown pixels missing. "best" smooths them as
-        `denoise` does, and fills all holes.
+        "live" smooths young pixels by few adjacent ones, and fills holes on key frames, one a second, in the
+        background. "best" smooths young pixels as `denoise` does, and fills holes in every frame.
+    fill
+        Side from which holes are filled that were never seen, as in `denoise`; "none" leaves them missing.
     settings
         Thresholds and rates.
 
@@ -68,6 +72,7 @@ class Stream:
         unit: Unit = "",
         quality: str = "live",
         *,
+        fill: str | bool = "auto",
         settings: StreamSettings = DEFAULT,
     ) -> None:
         chosen = sensor_from(sensor)
@@ -81,6 +86,7 @@ class Stream:
         self._camera = intrinsics_from(intrinsics)
         self._unit: Unit = unit
         self._quality, self._settings = quality, settings
+        self._filling = Filling.chosen(fill, "auto")
         self._state: State = "empty"
         self._sensor: Sensor | None = None
         self._last: tuple[Frame, Restoration] | None = None
@@ -190,6 +196,9 @@ class Stream:
         self._tracker = Tracker(self._shape, self._camera, frame.pose, self._unit, self._settings)
         self._frames, self._started = 0, bool(np.isfinite(frame.values).any())
         self._axis = Axis.of(self._sensor, frame.values, self._settings)
+        filling = self._filling.resolved(self._sensor.domain == "1/z")
+        in_background = self._quality == "live" and filling.side != "none"
+        self._key_frames = KeyFrames(self._shape, filling, self._settings) if in_background else None
         self._prepare()
 
     @property
@@ -200,7 +209,8 @@ class Stream:
         """Prepare what depends on the sensor."""
         assert self._sensor is not None
         self._updater = Updater(self._shape, self._sensor.temporal, self._sensor.correlation, self._settings)
-        self._reporter = Reporter(self._sensor, self._axis, self._updater, self._quality, self._settings)
+        filling = self._filling if self._quality == "best" else None
+        self._reporter = Reporter(self._sensor, self._axis, self._updater, filling, self._settings)
 
     def _restored(self, frame: Frame) -> Restoration:
         with np.errstate(divide="ignore"):
@@ -215,13 +225,31 @@ class Stream:
         change, alone = self._fuse(value, noise)
         if learns:
             self._learn(value, change, noise, sampled)
-        return self._reporter.report(frame, self._belief, value, change, alone)
+        self._follow_key_frame()
+        result = self._reporter.report(frame, self._belief, value, change, alone)
+        if self._key_frames is not None:
+            self._key_frames.take(self._frames, result)
+        return result
 
     def _fuse(self, value: Floats, noise: Floats) -> tuple[Change, np.ndarray]:
         """Update the belief; return what changed, and the numbers of the pixels that jumped alone."""
         self._add_noise_of_memory(value, noise)
         change = self._updater.update(self._belief, value, noise)
-        return change, follow_surfaces(self._belief, value, change, self._shape, self._settings)
+        new, alone = follow_surfaces(self._belief, value, change, self._shape, self._settings)
+        if self._key_frames is not None:
+            self._key_frames.note_changes(new)
+        return change, alone
+
+    def _follow_key_frame(self) -> None:
+        """Carry the key frame to this view, and add what was filled on it when it is due."""
+        keys, motion = self._key_frames, self._tracker.motion
+        if keys is None:
+            return
+        if motion is None:
+            keys.forget()
+            return
+        keys.travel = motion @ keys.travel
+        keys.add_due(self._frames, self._belief, self._axis, self._tracker.view if self._camera is not None else None)
 
     def _shows_noise(self, value: Floats, noise: Floats) -> bool:
         """Tell whether the noise of the sensor can be estimated anew, from innovations that no motion explains."""

@@ -55,6 +55,8 @@ class Tracker:
         self._stillness = Stillness(shape, settings)
         self._previous: Floats | None = None
         self._aside: tuple[Floats, Floats] | None = None
+        self.motion: Floats | None = np.eye(4)
+        """Motion of the camera from the last frame to this one, (4, 4), in the unit of the map; None = unknown."""
         self.overdue: tuple[Floats, Floats] | None = None
         """Measurements and noise of the last frame, if they are to be fused before this one."""
 
@@ -78,7 +80,7 @@ class Tracker:
         if before is None:
             return "started"
         motion = self._motion_to(value, noise, frame, axis)
-        self.pose = frame.pose
+        self.pose, self.motion = frame.pose, np.eye(4) if motion is None else motion
         if motion is not None:
             self._move(motion, value, noise, axis)
         if not self._is_aligned or self._fit(value, noise)[0] < self._settings.least_agreement:
@@ -108,10 +110,11 @@ class Tracker:
 
     def _forgotten(self) -> State:
         self.belief.forget(slice(None))
+        self.motion = None
         return "lost"
 
     def _move(self, motion: Floats, value: Floats, noise: Floats, axis: Axis) -> None:
-        warp(self.belief, self._spare, motion, self._view(), axis, self._settings)
+        warp(self.belief, self._spare, motion, self.view, axis, self._settings)
         self.belief, self._spare = self._spare, self.belief
         remove_disagreement(self.belief, value, noise, self.shape, self._settings)
         self._stillness.forget()
@@ -137,7 +140,7 @@ class Tracker:
         return None if moved_px(motion, self._camera, self.shape, middle) < self._settings.still_px else motion
 
     def _aligned(self, value: Floats, noise: Floats, axis: Axis) -> Floats:
-        view = self._view()
+        view = self.view
         starts = () if np.array_equal(self._motion, np.eye(4)) else (self._motion,)
         found = align(self.belief, value, noise, view, axis, self._settings, starts)
         moves = found.cost < (1 - self._settings.align_gain) * found.start_cost
@@ -146,7 +149,9 @@ class Tracker:
         self._is_aligned = fits or found.cost == np.inf  # too few pixels to compare
         return self._motion
 
-    def _view(self) -> View:
+    @property
+    def view(self) -> View:
+        """Camera and shape of a stream that moves."""
         assert self._camera is not None
         return View(self._camera, self.shape)
 
