@@ -11,27 +11,29 @@ from sparsedepth.cameras.simulated import SimulatedCamera
 from sparsedepth.vocabulary import InputError
 
 
-def _simulated(device: str) -> Camera:
+def _simulated(device: str, colour: bool) -> Camera:
     if device and not device.isdecimal():
         raise InputError(f"the simulated camera {device!r} is unknown; give the number of a scene, such as simulated:3")
     return SimulatedCamera(seed=int(device or 0))
 
 
-CAMERAS: dict[str, Callable[[str], Camera]] = {
-    "realsense": lambda device: RealSenseCamera(device),
-    "openni": lambda device: OpenNICamera(device),
+CAMERAS: dict[str, Callable[[str, bool], Camera]] = {
+    "realsense": lambda device, colour: RealSenseCamera(device, colour=colour),
+    "openni": lambda device, colour: OpenNICamera(device),
     "simulated": _simulated,
 }
-"""Name -> function of the device: a serial number, a URI, or the number of a scene; "" = any."""
+"""Name -> function of a device and of colour; a device is a serial number, a URI or the number of a scene, "" = any."""
 
 
-def open_camera(name: str) -> Camera:
+def open_camera(name: str, colour: bool = False) -> Camera:
     """Return a camera by its name; it streams when it is entered.
 
     Parameters
     ----------
     name
         "realsense", "openni" or "simulated"; a device may follow after a colon: "realsense:817612070983".
+    colour
+        Whether frames come with pictures, from cameras that have them here: "realsense".
 
     Returns
     -------
@@ -52,4 +54,4 @@ def open_camera(name: str) -> Camera:
     kind, _, device = name.partition(":")
     if kind not in CAMERAS:
         raise InputError(f"there is no camera {kind!r}; use one of {', '.join(CAMERAS)}")
-    return CAMERAS[kind](device)
+    return CAMERAS[kind](device, colour)

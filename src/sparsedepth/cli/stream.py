@@ -72,7 +72,7 @@ def stream_command(
     """
     maps = MapReader(profile, scale, invalid)
     results = StreamResults(output, suffix, video, force)
-    with _opened(inputs, camera, seconds, topic, poses, maps) as source, results:
+    with _opened(inputs, camera, seconds, topic, poses, quality, maps) as source, results:
         if source.dropped is not None:
             results.require_empty()
         given = source.intrinsics if intrinsics is None else parse_intrinsics(intrinsics)
@@ -87,6 +87,7 @@ def _opened(
     seconds: float | None,
     topic: str | None,
     poses: Path | None,
+    quality: str,
     reader: MapReader,
 ) -> AbstractContextManager[FrameSource]:
     if (camera is None) == (not inputs):
@@ -95,7 +96,7 @@ def _opened(
         return open_files(inputs or (), topic, poses, reader)
     if poses is not None or topic is not None:
         raise InputError("a live camera has neither --poses nor --topic; drop them")
-    return open_live(camera, seconds)
+    return open_live(camera, seconds, colour=quality == "best")
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,9 @@ def _files(inputs: Sequence[str], poses: Path | None, reader: MapReader) -> Fram
 
 
 @contextmanager
-def open_live(name: str, seconds: float | None) -> Iterator[FrameSource]:
+def open_live(name: str, seconds: float | None, colour: bool) -> Iterator[FrameSource]:
     """Open a camera; Ctrl-C ends it after the frame in work, and a second one ends the program."""
-    with open_camera(name) as camera, NewestFrames(camera) as newest, _stopped_by_signals(newest.stop):
+    with open_camera(name, colour) as camera, NewestFrames(camera) as newest, _stopped_by_signals(newest.stop):
         say(f"{name} streams; Ctrl-C ends it")
         frames = (
             NamedFrame(f"{number:06d}_{frame.stamp_ns:019d}", frame.depth, None, frame.colour)

@@ -216,7 +216,10 @@ async function run() {
       setTask("stream");
       return run();
     }
-    fail(error);
+    if (!firstVisit) return fail(error);
+    setBusy(false); // a busy service owes nobody an example
+    say("Ready.", 0);
+    document.body.dataset.state = "ready";
   }
 }
 
