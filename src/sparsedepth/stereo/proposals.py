@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter
+from scipy.ndimage import gaussian_filter, uniform_filter
 
-from sparsedepth.extras import needed_for
 from sparsedepth.kernels import planes as kernels
+from sparsedepth.kernels.segments import segments_of
 from sparsedepth.stereo.costs import sample
 from sparsedepth.stereo.occlusion import fill_background, lr_difference
 from sparsedepth.stereo.solvers import semi_global
@@ -68,13 +69,15 @@ def matched_both_ways(pair: StereoPair) -> tuple[DepthMap, NDArray[np.bool_]]:
 
 def segmentation(picture: Floats, coarseness: int, *, blurred: bool) -> Segments:
     """Segment a picture by minimum spanning trees (Felzenszwalb & Huttenlocher 2004), from fine to coarse."""
-    with needed_for("a second-order solver", "stereo"):
-        from skimage.segmentation import felzenszwalb
-
-    scale, sigma = (30, 0.8) if blurred else (100, 0.0)
-    return felzenszwalb(
-        picture / np.float32(255), scale=scale * coarseness, sigma=sigma, min_size=10 * coarseness, channel_axis=2
-    ).astype(np.int32)
+    scale = (30 if blurred else 100) * coarseness
+    smooth: Any = gaussian_filter(picture, (0.8, 0.8, 0)) if blurred else picture
+    height, width, channels = picture.shape
+    labels = np.empty((height, width), np.int32)
+    rooms = [np.empty(size, kind) for size, kind in ((8 * labels.size, np.uint64), (2**16 + 1, np.int64))]
+    rooms += [np.empty(labels.size, kind) for kind in (np.int32, np.float32)]
+    smooth = np.ascontiguousarray(smooth, np.float32)
+    segments_of(height, width, channels, smooth, scale, 10 * coarseness, *rooms, labels)
+    return labels
 
 
 def planes(
