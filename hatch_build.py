@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,62 @@ def glibc_wanted(library: Path) -> tuple[int, int]:
     return max(((int(major), int(minor)) for major, minor in versions), default=(0, 0))
 
 
+MAN_PAGE = r""".TH SPARSEDEPTH 1
+.SH NAME
+sparsedepth \- restore depth maps with a variance for every pixel
+.SH SYNOPSIS
+.B sparsedepth
+.I COMMAND
+[\fIARGUMENT\fR ...] [\fIOPTION\fR ...]
+.br
+.B sparsedepth
+.I COMMAND
+.B \-\-help
+.SH DESCRIPTION
+Denoise and inpaint depth and disparity maps, match stereo pairs, restore the streams of depth cameras.
+Results go to standard output, all else to standard error.
+.SH COMMANDS
+{commands}
+.SH OPTIONS
+.TP
+.BR \-h ", " \-\-help
+Show the help of the program, or of a command with all its options.
+.TP
+.B \-\-version
+Print the version.
+.TP
+.BR \-\-install\-completion ", " \-\-show\-completion
+Complete commands and options in the current shell.
+.SH STANDARD INPUT AND OUTPUT
+For denoise, inpaint, show and cloud the name \fB\-\fR is standard input, or standard output after \fB\-o\fR:
+.PP
+.nf
+cat scan.png | sparsedepth denoise \- \-o \- \-\-profile mm | sparsedepth show \- \-o \- > scan.view.png
+.fi
+.SH EXIT STATUS
+0 all was done; 1 a file failed, the others are done; 2 the command was wrong, nothing was done; 130 it was stopped.
+.SH ENVIRONMENT
+.TP
+.B SPARSEDEPTH_DATA
+Folder of the data sets, for experiments.
+.TP
+.B SPARSEDEPTH_TOKEN
+What clients of \fBsparsedepth serve\fR must know.
+.TP
+.B SPARSEDEPTH_TRACEBACK
+If set, mistakes of the program are shown with where they happened.
+"""
+
+
+def write_man_page(path: Path) -> Path:
+    """Write the man page, with the commands of the program."""
+    commands = runpy.run_path(str(ROOT / "src" / "sparsedepth" / "cli" / "commands.py"))["COMMANDS"]
+    told = (f".TP\n.B {name}\n{entry.help}" for name, entry in commands.items())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(MAN_PAGE.format(commands="\n".join(told).replace("--", r"\-\-")))
+    return path
+
+
 class CustomBuildHook(BuildHookInterface):
     """Adds the compiled libraries to wheels and to editable installs."""
 
@@ -101,6 +158,8 @@ class CustomBuildHook(BuildHookInterface):
         made = compile_kernels()
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(made)}"
+        page = write_man_page(COMPILED / "sparsedepth.1")
+        build_data["shared_data"][str(page)] = "share/man/man1/sparsedepth.1"
         build_data["force_include"].update({str(path): f"sparsedepth/kernels/compiled/{path.name}" for path in made})
 
 

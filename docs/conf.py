@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import sparsedepth
-from sparsedepth.cli.application import COMMANDS, load
+from sparsedepth.cli.application import load
+from sparsedepth.cli.commands import COMMANDS
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

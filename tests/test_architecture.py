@@ -104,6 +104,7 @@ MAY_IMPORT = {
     },
     "cli": {
         "extras",
+        "kernels",
         "geometry",
         "input_warnings",
         "vocabulary",

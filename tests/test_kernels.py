@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import platform
+import shutil
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from sparsedepth.cli.commands import COMMANDS
 from sparsedepth.kernels.library import INT, array, kernel, load
 
 
@@ -64,3 +66,14 @@ def test_the_sources_give_no_warning(build):
     for flags in build.levels().values():
         options = [*build.FLAGS, *build.EXACT, *flags, "-Werror", "-fsyntax-only"]
         subprocess.run([*compiler, *options, *map(str, build.KERNELS.glob("*.c"))], check=True)
+
+
+def test_the_man_page_names_every_command(build, tmp_path):
+    page = build.write_man_page(tmp_path / "sparsedepth.1").read_text()
+    for name, entry in COMMANDS.items():
+        assert f".B {name}\n" in page
+        assert entry.help.replace("--", r"\-\-") in page
+    groff = shutil.which("groff")
+    if groff is not None:
+        made = subprocess.run([groff, "-man", "-ww", "-z"], input=page, capture_output=True, text=True, check=True)
+        assert made.stderr == ""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import sparsedepth
-from sparsedepth.cli.application import COMMANDS, load
+from sparsedepth.cli.application import load
+from sparsedepth.cli.commands import COMMANDS
 
 PLOTS = {"matplotlib", "plotly"}
 BASELINES = {"skimage", "pywt"}
@@ -46,7 +47,10 @@ def test_importing_the_package_imports_nothing_else():
 def test_help_imports_no_implementation(words):
     found = imported_by_command(*words)
     assert rooms(found) == {"cli"}
-    assert {name for name in found if name.startswith("sparsedepth.cli.")} == {"sparsedepth.cli.application"}
+    assert {name for name in found if name.startswith("sparsedepth.cli.")} == {
+        "sparsedepth.cli.application",
+        "sparsedepth.cli.commands",
+    }
     assert not found & (NUMBERS | (HEAVY - {"markdown_it"}))  # typer draws help with rich, which imports that
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sparsedepth.cli.application import COMMANDS
+from sparsedepth.cli.commands import COMMANDS
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])

@@ -20,6 +20,7 @@ from sparsedepth.cli.options import (
     ScaleOption,
     parse_intrinsics,
 )
+from sparsedepth.cli.pipes import takes_pipes
 from sparsedepth.cli.show import origins_of
 from sparsedepth.cli.terminal import print_json, print_line, warn
 from sparsedepth.files import read_array, read_photo
@@ -29,6 +30,7 @@ from sparsedepth.geometry.cloud_files import SUFFIXES
 from sparsedepth.vocabulary import DepthImage, InputError, Origin, Restoration
 
 
+@takes_pipes(".ply")
 def cloud_command(
     file: Annotated[Path, typer.Argument(help="A depth map, or a result (.npz) with variance and origin.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The points: .ply or .pcd, binary.")],
@@ -53,7 +55,7 @@ def cloud_command(
 ) -> None:
     """Write a depth map as points in space, with normals, standard deviations along the rays, origins and colours.
 
-    Unknown and refused pixels are left out.
+    Unknown and refused pixels are left out. The name - is standard input, or standard output (.ply).
     """
     if output.suffix.lower() not in SUFFIXES:
         raise InputError(f"{output}: clouds are written as {' or '.join(SUFFIXES)}; choose one of these")

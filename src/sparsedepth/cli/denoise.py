@@ -19,6 +19,7 @@ from sparsedepth.cli.options import (
     ScaleOption,
     load_dictionary,
 )
+from sparsedepth.cli.pipes import piped
 from sparsedepth.hole_filling import SIDES
 from sparsedepth.restore import METHODS, QUALITIES, Restorer
 from sparsedepth.sensors.choice import sensor_from
@@ -144,15 +145,16 @@ def denoise_command(
     """Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from.
 
     One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
+    The name - is standard input, or standard output.
     """
     filling = {"fill": "none" if no_fill else fill, "holes": holes}
     options = {"quality": quality, **filling, "second_pass": second_pass, **_sensor_option(sensor)}
     reader = MapReader(profile, scale, invalid)
-    targets = plan_targets(inputs, output, variance_out, origin_out, npz)
-    spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
-    run_batch(
-        "denoising", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json, strict)
-    )
+    with piped(inputs, output, ".npz" if npz else None) as (sources, result):
+        targets = plan_targets(sources, result, variance_out, origin_out, npz)
+        spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
+        run = RunOptions(result, jobs, force, skip_existing, resume, cluster, as_json, strict)
+        run_batch("denoising", spec, targets, run)
 
 
 def inpaint_command(
@@ -185,11 +187,11 @@ def inpaint_command(
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
     options = {"quality": quality, "fill": fill, "holes": holes, "correct": False, **_sensor_option(sensor)}
     reader = MapReader(profile, scale, invalid)
-    targets = plan_targets(inputs, output, variance_out, origin_out, npz)
-    spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
-    run_batch(
-        "inpainting", spec, targets, RunOptions(output, jobs, force, skip_existing, resume, cluster, as_json, strict)
-    )
+    with piped(inputs, output, ".npz" if npz else None) as (sources, result):
+        targets = plan_targets(sources, result, variance_out, origin_out, npz)
+        spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
+        run = RunOptions(result, jobs, force, skip_existing, resume, cluster, as_json, strict)
+        run_batch("inpainting", spec, targets, run)
 
 
 def _sensor_option(sensor: str | None) -> dict[str, Any]:

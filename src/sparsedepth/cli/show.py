@@ -11,6 +11,7 @@ import typer
 
 from sparsedepth.cli.batch.plan import Source, Sources, require_apart, require_new, require_writable
 from sparsedepth.cli.options import ForceOption, InvalidOption, MapReader, ProfileOption, ScaleOption
+from sparsedepth.cli.pipes import takes_pipes
 from sparsedepth.cli.terminal import warn
 from sparsedepth.files import read_array
 from sparsedepth.files.profiles import profile_named
@@ -20,6 +21,7 @@ from sparsedepth.vocabulary import InputError, Origin
 MAX_TITLE_LETTERS = 80
 
 
+@takes_pipes(".png")
 def show_command(
     file: Annotated[Path, typer.Argument(help="A map, or a variance or origin that was written with one.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The picture (.png).")],
@@ -34,7 +36,10 @@ def show_command(
     title: Annotated[str | None, typer.Option("--title", help="Instead of the file's name.")] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draw a map in colours, with a scale bar in its unit; pixels of which nothing is known stand out."""
+    """Draw a map in colours, with a scale bar in its unit; pixels of which nothing is known stand out.
+
+    The name - is standard input, or standard output.
+    """
     from sparsedepth.pictures import save_map, save_origin, save_variance
 
     if variance and origin:

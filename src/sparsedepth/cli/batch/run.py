@@ -22,6 +22,7 @@ from sparsedepth.cli.batch.journal import Journal
 from sparsedepth.cli.batch.plan import Target, is_folder, require_new
 from sparsedepth.cli.batch.restore_file import restore_file
 from sparsedepth.cli.batch.spec import Notes, Outcome, RestoreSpec, RunContext, WritingGate
+from sparsedepth.cli.pipes import discard_piped
 from sparsedepth.cli.terminal import print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
 from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
@@ -99,6 +100,7 @@ def _whole_files_only(gate: WritingGate) -> Iterator[None]:
     except SystemExit as stop:
         gate.close()
         discard_unfinished()
+        discard_piped()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(stop.code if isinstance(stop.code, int) else 1)
