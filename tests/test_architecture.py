@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "vocabulary": {"display", "files"},  # within methods that show, save and load; nothing is imported with it
     "display": {"vocabulary", "dictionary", "sensors", "pictures"},
     "containers": {"vocabulary"},
-    "restorer_files": {"vocabulary", "checks", "atomic_files", "dictionary", "messages"},
+    "restorer_files": {"vocabulary", "checks", "atomic_files", "dictionary", "messages", "sensors"},
     "checks": {"vocabulary"},
     "extras": {"vocabulary"},
     "atomic_files": {"vocabulary"},

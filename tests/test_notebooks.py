@@ -285,3 +285,26 @@ def test_signatures_say_what_they_take():
         if re.search(r"\bAny\b", str(kind)) and VAGUE.get(name) != parameter
     ]
     assert [each for each in vague if ".take" not in each] == []
+
+
+RECORDS_ALONE = {"InputError", "InputWarning", "Origin"}
+"""Nothing goes into these."""
+
+
+@pytest.mark.parametrize("name", sparsedepth.__all__)
+def test_every_public_name_is_documented_in_sections(name):
+    """Parameters, what comes out, and an example that runs; the first line says all by itself."""
+    thing, text = getattr(sparsedepth, name), getattr(sparsedepth, name).__doc__ or ""
+    first = text.splitlines()[0]
+    assert first.endswith((".", ":")), first
+    if name in RECORDS_ALONE:
+        return
+    wanted = ["Parameters", "Examples"]
+    if inspect.isfunction(thing):
+        wanted.append("Yields" if name == "learn" else "Returns")
+    for section in wanted:
+        assert re.search(rf"^ *{section}\n *-{{{len(section)}}}$", text, re.MULTILINE), section
+    assert ">>> " in text
+    described = set(re.findall(r"\w+", " ".join(re.findall(r"^    ([a-z_*, ]+)(?: : .*)?$", text, re.MULTILINE))))
+    taken = set(inspect.signature(thing).parameters) - {"self", "name", "sources", "seed", "report_every"}
+    assert taken <= described, taken - described

@@ -47,6 +47,13 @@ def believe(
     Belief
         Mean and variance of each pixel. The variance of a missing pixel is that of its prediction; where no patch has a
         valid pixel, the mean is NaN and the variance infinite.
+
+    Examples
+    --------
+    >>> from sparsedepth import believe
+    >>> depth = np.add.outer(np.zeros(16), np.linspace(1.0, 2.0, 16))
+    >>> bool(abs(believe(depth).mean - depth).max() < 0.05)
+    True
     """
     coder = PatchCoder(
         dictionary_from(dictionary) or Dictionary.builtin("default"), noise, sparsity, positive("stride", stride)

@@ -20,7 +20,22 @@ DICTIONARY_KIND = "sparsedepth dictionary"
 
 @dataclass(frozen=True, eq=False)
 class Dictionary(Shown):
-    """Unit-norm atoms in rows, the shape of their patches, and where they come from (``about``, free-form strings)."""
+    """Atoms of depth patches, and where they come from.
+
+    Parameters
+    ----------
+    atoms
+        (atoms, height * width) float32 or float64, one atom a row, each of norm 1.
+    patch_shape
+        Height and width of a patch, in pixels.
+    about
+        Free-form strings on how the atoms were made.
+
+    Examples
+    --------
+    >>> Dictionary(np.eye(4), (2, 2)).n_atoms
+    4
+    """
 
     atoms: Floats
     patch_shape: tuple[int, int]

@@ -15,6 +15,7 @@ from sparsedepth.atomic_files import write_atomically
 from sparsedepth.checks import one_line
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.messages import Message
+from sparsedepth.sensors.choice import NoiseChoice
 from sparsedepth.vocabulary import InputError
 
 KIND = "sparsedepth restorer"
@@ -53,14 +54,32 @@ def load_config(path: str | Path) -> Message:
 class SavedRestorer:
     """What a restorer can do besides restoring: describe itself, show its dictionary, be saved and loaded."""
 
+    _config: dict[str, Any]
+    _coder: Any
+    _noise: NoiseChoice
+    _invalid: Any
+    _default_settings: bool
+
     def as_config(self) -> Message:
         """Return all options as texts and numbers, and the atoms of the dictionary."""
-        raise NotImplementedError
+        dictionary = self._coder.dictionary
+        config = {**self._config, "patch_shape": dictionary.patch_shape, **self._noise.as_texts()}
+        config["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
+        return config, {"atoms": dictionary.atoms}
 
     @classmethod
     def from_config(cls, config: Message) -> Self:
         """Make a restorer with the options of another one."""
-        raise NotImplementedError
+        options, arrays = dict(config[0]), config[1]
+        noise = NoiseChoice.from_texts(options.pop("sensor"), options.pop("unit"))
+        dictionary = Dictionary(arrays["atoms"], tuple(options.pop("patch_shape")))
+        make: Any = cls
+        return make(dictionary, **options, sensor=noise.sensor, unit=noise.unit)
+
+    def require_default_settings(self, what: str) -> None:
+        """Refuse settings of one's own, which no file and no message holds."""
+        if not self._default_settings:
+            raise InputError(f"{what} the default settings; use threads with settings of your own")
 
     def __repr__(self) -> str:
         options, arrays = self.as_config()
@@ -88,6 +107,7 @@ class SavedRestorer:
         path
             The file; it ends in .npz.
         """
+        self.require_default_settings("a file of options has")
         save_config(path, self.as_config())
 
     @classmethod

@@ -112,16 +112,34 @@ def _digest(arrays: dict[str, Any], step: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LearningStep:
-    """The result of one step."""
+    """The result of one step of learning.
+
+    Parameters
+    ----------
+    state
+        What a run is resumed from.
+    patch_shape
+        Height and width of a patch.
+    energy
+        Mean energy (Eq. 6) of the batch, before the atoms moved.
+    held_out
+        Mean energy of the held-out patches under the last phase's noise model, on the steps that report it.
+    replaced
+        Atoms that were unused or twins, now started afresh from badly represented patches.
+
+    Examples
+    --------
+    >>> from sparsedepth import learn
+    >>> patches = np.random.default_rng(0).standard_normal((64, 4))
+    >>> [step.step for step in learn(patches, 4, steps=2)]
+    [1, 2]
+    """
 
     state: LearningState
     patch_shape: tuple[int, int]
     energy: float
-    """Mean energy (Eq. 6) of the batch, before the atoms moved."""
     held_out: float | None
-    """Mean energy of the held-out patches under the last phase's noise model, on the steps that report it."""
     replaced: int
-    """Atoms that were unused or twins, now started afresh from badly represented patches."""
 
     @property
     def step(self) -> int:
@@ -152,14 +170,43 @@ def learn(
 ) -> Iterator[LearningStep]:
     """Learn a dictionary from normalised patches; yields after each step, so the caller shows progress or stops.
 
-    ``patches`` is an array (n, pixels), NaN = missing, from which batches are drawn by ``seed``, or a function from the
-    step's number to its `Batch`, such as a `PatchStream`. ``start`` is a dictionary, or how many atoms to begin with
-    (square patches of the data). Without ``phases`` the default `schedule` for ``noise`` is followed.
-
     The same arguments give the same dictionary, whatever the number of threads, and a run resumed from any step's
-    state ends as if it had never stopped. Coding a batch ends after ``rounds`` iterations: near enough, as the atoms
-    move anyway (with half as many, atoms are learned that suit unfinished codes). ``accumulator`` codes the batches:
-    this process, or `sparsedepth.cluster.ClusterAccumulator`.
+    state ends as if it had never stopped.
+
+    Parameters
+    ----------
+    patches
+        (n, pixels), NaN = missing, from which batches are drawn by ``seed``; or a function from the step's number to
+        its `Batch`, such as a `PatchStream`.
+    start
+        A dictionary, or how many atoms to begin with (square patches of the data).
+    noise
+        Model of the noise, in squared units of the patches.
+    steps, sparsity, phases
+        Length and price of the default `schedule` for ``noise``; or phases of one's own.
+    held_out
+        Patches on which the energy is reported, every ``report_every`` steps.
+    resume
+        State of a step of another run.
+    rounds
+        Iterations after which coding a batch ends. The default is near enough, as the atoms move anyway; with half as
+        many, atoms are learned that suit unfinished codes.
+    threads
+        Number of threads; all cores by default.
+    accumulator
+        Who codes the batches: this process, or `sparsedepth.cluster.ClusterAccumulator`.
+
+    Yields
+    ------
+    LearningStep
+        One after each step.
+
+    Examples
+    --------
+    >>> from sparsedepth import learn
+    >>> patches = np.random.default_rng(0).standard_normal((64, 4))
+    >>> list(learn(patches, 4, steps=3))[-1].state.atoms.shape
+    (4, 4)
     """
     batches = patches if callable(patches) else PatchPool(patches, seed=seed)
     if not isinstance(start, Dictionary):

@@ -65,7 +65,18 @@ class NoiseModel(ABC):
 
 @dataclass(frozen=True)
 class Stationary(NoiseModel):
-    """One fixed variance for every pixel (plain sparse coding), in squared units of the patches."""
+    """One fixed variance for every pixel: plain sparse coding.
+
+    Parameters
+    ----------
+    variance
+        In squared units of the patches, positive.
+
+    Examples
+    --------
+    >>> Stationary(0.04)
+    Stationary(variance=0.04)
+    """
 
     variance: float = 0.01
 
@@ -81,10 +92,21 @@ class Stationary(NoiseModel):
 
 @dataclass(frozen=True)
 class Jeffreys(NoiseModel):
-    """A variance inferred at every pixel under Jeffreys' prior (ns-SC): ``floor`` is the square of the paper's sigma_0.
+    """A variance inferred at every pixel under Jeffreys' prior (ns-SC).
 
-    The energy is not convex, so where the variances start is part of the model: ``initial`` is the paper's 1, meant
-    for patches scaled to unit variance. Both are in squared units of the patches.
+    The energy is not convex, so where the variances start is part of the model.
+
+    Parameters
+    ----------
+    floor
+        Least variance, in squared units of the patches: the square of the paper's sigma_0.
+    initial
+        Variance that the alternation starts from: the paper's 1, meant for patches scaled to unit variance.
+
+    Examples
+    --------
+    >>> Jeffreys(floor=0.01)
+    Jeffreys(floor=0.01, initial=1.0)
     """
 
     floor: float = 0.01
@@ -116,8 +138,18 @@ class Exponential(NoiseModel):
     """A variance inferred at every pixel under an exponential prior: an outlier costs its size, not its logarithm.
 
     With the prior's variance / (2 floor) in place of Eq. 6's logarithm, the energy is Huber's loss of the residuals and
-    convex: there is no initial variance, and what is noise depends on the shapes in a patch alone. The floor is one
-    number, or one for each pixel, (n, pixels); inf = not measured.
+    convex: there is no initial variance, and what is noise depends on the shapes in a patch alone.
+
+    Parameters
+    ----------
+    floor
+        Least variance, in squared units of the patches: one number, or one for each pixel, (n, pixels); inf = not
+        measured.
+
+    Examples
+    --------
+    >>> Exponential(0.04)
+    Exponential(floor=0.04)
     """
 
     floor: float | Floats = 0.01
@@ -153,10 +185,21 @@ class Exponential(NoiseModel):
 
 @dataclass(frozen=True, eq=False)
 class Known(NoiseModel):
-    """A variance that a sensor or a matcher gives for each pixel, (n, pixels) or (pixels,); inf = not measured.
+    """A variance that a sensor or a matcher gives for each pixel.
 
-    With ``inferred=True`` it is only the floor: the model may find a pixel noisier than the sensor says, never better;
-    the alternation then starts from ``initial`` or the floor, whichever is larger.
+    Parameters
+    ----------
+    variance
+        (n, pixels) or (pixels,), in squared units of the patches; inf = not measured.
+    inferred
+        Whether it is only the floor: the model may then find a pixel noisier than the sensor says, never better.
+    initial
+        Variance that the alternation then starts from, if it is above the floor.
+
+    Examples
+    --------
+    >>> Known(np.array([0.01, np.inf])).variance
+    array([0.01,  inf])
     """
 
     variance: Floats

@@ -48,6 +48,12 @@ class PointCloud:
         (n, 3) uint8, red, green and blue; None = none were given.
     unit
         "m", "mm", or "" where nobody said.
+
+    Examples
+    --------
+    >>> cloud = point_cloud(np.full((4, 6), 2.0), (5, 5, 2.5, 1.5), unit="m")
+    >>> len(cloud), cloud.to("mm").points[0]
+    (24, array([-1000.,  -600.,  2000.], dtype=float32))
     """
 
     points: Floats

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsedepth.checks import as_guide, positive
@@ -133,7 +131,25 @@ def inpaint(
     threads: int | None = None,
     out: Restoration | None = None,
 ) -> Restoration:
-    """Fill the holes of a depth map and leave measured pixels unchanged; parameters are those of `denoise`."""
+    """Fill the holes of a depth map and leave measured pixels unchanged, bit by bit.
+
+    Parameters
+    ----------
+    depth, sensor, unit, variance, guide, dictionary, method, quality, fill, holes, invalid, threads, out
+        As for `denoise`.
+
+    Returns
+    -------
+    Restoration
+        Depth, variance and `Origin` of each pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> depth = np.where(np.eye(24) == 1, np.nan, np.linspace(1.0, 2.0, 24))
+    >>> int((inpaint(depth).depth == depth).sum()), 24 * 23
+    (552, 552)
+    """
     options: dict[str, Any] = {"sensor": sensor, "unit": unit, "method": method, "invalid": invalid}
     restore = Restorer(dictionary, quality, correct=False, fill=fill, holes=holes, **options)
     return restore(depth, variance=variance, guide=guide, threads=threads, out=out)
@@ -142,13 +158,20 @@ def inpaint(
 class Restorer(SavedRestorer):
     """Restores maps, one by one or as they come from a camera, with the same options for all.
 
-    Parameters are those of `denoise`. ``correct=False`` leaves measured pixels unchanged, as `inpaint` does.
-    ``settings`` replaces thresholds of the methods. The result of a map depends on that map alone.
+    The result of a map depends on that map alone.
+
+    Parameters
+    ----------
+    dictionary, quality, sensor, unit, method, fill, holes, second_pass, invalid
+        As for `denoise`.
+    correct
+        Whether measured pixels may change; False leaves them, as `inpaint` does.
+    settings
+        Replaces thresholds of the methods.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsedepth import Restorer
     >>> restorer = Restorer(quality="fast")
     >>> frames = (np.add.outer(np.zeros(24), np.linspace(1.0, 2.0 + n, 24)) for n in range(3))
     >>> [float(result.depth.max().round(1)) for result in restorer.each(frames)]
@@ -176,6 +199,7 @@ class Restorer(SavedRestorer):
             raise InputError(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
         self._method = "paper" if quality == "paper" else method
         self._settings = settings or Settings()
+        self._default_settings = self._settings == Settings()
         self._coder = METHODS[self._method].patch_coder(dictionary_from(dictionary), quality, self._settings)
         self._noise = NoiseChoice(sensor_from(sensor), unit)
         if self._method == "paper" and self._noise.sensor != AUTO:
@@ -198,10 +222,7 @@ class Restorer(SavedRestorer):
         threads: int | None = None,
         out: Restoration | None = None,
     ) -> Restoration:
-        """Restore one map, of a ``unit`` and ``kind``; ``invalid`` replaces what holds for the others.
-
-        A map of stored numbers has so many ``numbers_per_unit``.
-        """
+        """Restore one map; ``invalid`` replaces what holds for the others, stored numbers have a ``numbers_per_unit``."""
         if isinstance(depth, DepthImage):
             options: dict[str, Any] = {"variance": variance, "guide": guide, "threads": threads, "out": out}
             meaning: dict[str, Any] = {"unit": depth.unit, "kind": depth.kind}
@@ -290,29 +311,8 @@ class Restorer(SavedRestorer):
 
     def in_processes(self, count: int) -> RestorerPool:
         """Return a pool of processes that restore as this object does; it may be called by as many threads."""
-        self._require_default_settings("processes have")
+        self.require_default_settings("processes have")
         return RestorerPool(self, _from_config, self.as_config(), count)
-
-    def save(self, path: str | Path) -> None:
-        self._require_default_settings("a file of options has")
-        super().save(path)
-
-    def _require_default_settings(self, what: str) -> None:
-        if self._settings != Settings():
-            raise InputError(f"{what} the default settings; use threads with settings of your own")
-
-    def as_config(self) -> Message:
-        dictionary = self._coder.dictionary
-        config = {**self._config, "patch_shape": dictionary.patch_shape, **self._noise.as_texts()}
-        config["invalid"] = None if self._invalid is None else np.atleast_1d(self._invalid).tolist()
-        return config, {"atoms": dictionary.atoms}
-
-    @classmethod
-    def from_config(cls, config: Message) -> Self:
-        options, arrays = dict(config[0]), config[1]
-        noise = NoiseChoice.from_texts(options.pop("sensor"), options.pop("unit"))
-        dictionary = Dictionary(arrays["atoms"], tuple(options.pop("patch_shape")))
-        return cls(dictionary, **options, sensor=noise.sensor, unit=noise.unit)
 
 
 def _from_config(message: Message) -> Restorer:

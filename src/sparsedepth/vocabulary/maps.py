@@ -69,12 +69,25 @@ class Metadata:
 
 @dataclass(frozen=True, eq=False)
 class DepthImage(Shown):
-    """A map with what its numbers mean: float32, NaN = unknown.
+    """A map with what its numbers mean.
 
-    Any real array is taken: masked pixels and infinities become NaN. ``profile`` says how the file held it, so that it
-    can be written the same way; ``assumed`` is the sentence on what was taken for granted, "" = nothing.
-    ``metadata`` is what the file said besides.
+    Parameters
+    ----------
+    values
+        (height, width), any real array; held as float32, NaN = unknown. Masked pixels and infinities become NaN.
+    unit
+        "m", "mm", "px", "1/m", or "" = nobody said.
+    kind
+        "depth", "disparity", "inverse depth" or "height".
+    profile
+        How the file held it, so that it can be written the same way.
+    assumed
+        The sentence on what was taken for granted when it was read, "" = nothing.
+    metadata
+        What the file said besides, such as a place on the ground.
 
+    Examples
+    --------
     >>> DepthImage([[1, 2], [3, np.inf]], unit="mm").to("m").values
     array([[0.001, 0.002],
            [0.003,   nan]], dtype=float32)

@@ -16,16 +16,33 @@ from sparsedepth.vocabulary.shown import Shown
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What is believed about each pixel: the one message between the layers of the model."""
+    """What is believed about each pixel: the one message between the layers of the model.
+
+    Parameters
+    ----------
+    mean
+        (height, width) in the unit of the map; NaN where nothing can be said.
+    variance
+        (height, width) in squared units of the map; inf where nothing can be said.
+
+    Examples
+    --------
+    >>> Belief(np.array([[2.0, np.nan]]), np.array([[0.01, np.inf]])).variance
+    array([[0.01,  inf]])
+    """
 
     mean: DepthMap
-    """NaN where nothing can be said."""
     variance: DepthMap
-    """In squared units of the map; inf where nothing can be said."""
 
 
 class Origin(IntEnum):
-    """Where a restored pixel comes from."""
+    """Where a restored pixel comes from.
+
+    Examples
+    --------
+    >>> Origin(2).name
+    'FILLED'
+    """
 
     MEASURED = 0
     CORRECTED = 1
@@ -41,10 +58,29 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Restoration(Shown):
-    """A restored map: depth, variance in squared units of the map (inf = refused), and the `Origin` of each pixel.
+    """A restored map, with a variance and an `Origin` for each pixel.
 
-    ``unit``, ``kind``, ``profile`` and ``metadata`` are those of the `DepthImage` that was restored:
-    `sparsedepth.files.write` writes the result as that map came. The result of an array has none.
+    Parameters
+    ----------
+    depth
+        (height, width) in ``unit``; NaN = refused. What came as an xarray or a tensor comes back as one.
+    variance
+        (height, width) in squared units of the map; inf = refused.
+    origin
+        (height, width) uint8, the `Origin` of each pixel.
+    unit, kind, profile, metadata
+        Those of the `DepthImage` that was restored: `sparsedepth.files.write` writes the result as that map came. The
+        result of an array has none.
+    warnings
+        Sentences on what is suspicious about the map, such as codes taken for depths.
+
+    Examples
+    --------
+    >>> from sparsedepth import inpaint
+    >>> depth = np.add.outer(np.zeros(24), np.linspace(1.0, 2.0, 24))
+    >>> depth[3, 4] = np.nan
+    >>> inpaint(depth, unit="m", sensor="clean").origin[3, 3:6]
+    array([0, 2, 0], dtype=uint8)
     """
 
     depth: DepthMap
@@ -54,7 +90,6 @@ class Restoration(Shown):
     kind: Kind = "depth"
     profile: Profile | None = None
     warnings: tuple[str, ...] = ()
-    """Sentences on what is suspicious about the map, such as codes taken for depths."""
     metadata: Metadata | None = None
 
     def __repr__(self) -> str:
@@ -112,9 +147,22 @@ class Restoration(Shown):
 
 @dataclass(frozen=True, eq=False)
 class Match(Shown):
-    """What a stereo pair says of the left view: disparity in pixels, its variance, and the `Origin` of each pixel.
+    """What a stereo pair says of the left view.
 
-    Filled are the pixels that the right view does not show, or shows elsewhere.
+    Parameters
+    ----------
+    disparity
+        (height, width) in pixels.
+    variance
+        (height, width) in squared pixels.
+    origin
+        (height, width) uint8, the `Origin` of each pixel. Filled are those that the right view does not show, or shows
+        elsewhere.
+
+    Examples
+    --------
+    >>> Match(np.full((2, 3), 7.0), np.full((2, 3), 0.25), np.zeros((2, 3), np.uint8))
+    Match(2 x 3 disparities in px: 100.0% measured; median std 0.5 px)
     """
 
     disparity: DepthMap

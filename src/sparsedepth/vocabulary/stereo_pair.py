@@ -23,6 +23,11 @@ class StereoPair:
         0 to 255. The numbers are kept, as float32; `StereoPair.from_images` scales pictures of any bit depth.
     max_disparity
         Disparities are searched from 0 to this number of pixels, inclusive.
+
+    Examples
+    --------
+    >>> StereoPair(np.zeros((4, 9)), np.zeros((4, 9)), 3).shape
+    (4, 9)
     """
 
     left: Floats
