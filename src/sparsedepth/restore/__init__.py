@@ -222,7 +222,7 @@ class Restorer(SavedRestorer):
         threads: int | None = None,
         out: Restoration | None = None,
     ) -> Restoration:
-        """Restore one map; ``invalid`` replaces what holds for the others, stored numbers have a ``numbers_per_unit``."""
+        """Restore one map; ``invalid`` replaces that of all, and stored numbers have so many ``numbers_per_unit``."""
         if isinstance(depth, DepthImage):
             options: dict[str, Any] = {"variance": variance, "guide": guide, "threads": threads, "out": out}
             meaning: dict[str, Any] = {"unit": depth.unit, "kind": depth.kind}
