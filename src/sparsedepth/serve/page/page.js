@@ -17,7 +17,7 @@ const wanted = new URLSearchParams(location.hash.slice(1)).get("example"); // "#
 let firstVisit = true; // an example is shown until something is asked for
 
 const viewers = new Viewers([$("compare"), $("layers")], readOut, (share) => ($("split").value = 100 * share));
-const player = new Player({ button: $("play"), slider: $("frame"), output: $("frame-name") }, fetchFrame, showFrame);
+const player = new Player({ button: $("play"), slider: $("frame"), output: $("frame-name") }, fetchFrame, showFrame, () => map?.after && plotSoon());
 
 // ---- talking to the service ----
 
@@ -387,8 +387,12 @@ async function showAfter(told) {
   setTimeout(showPlots, 100); // the pictures first
 }
 
+function residual() {
+  return (map.residual ??= map.after.map((value, i) => value - map.before[i]));
+}
+
 function showPictures() {
-  map.residual = map.photo ? null : map.after.map((value, i) => value - map.before[i]);
+  map.residual = null; // computed when it is looked at
   const before = map.photo ? map.pictures.before : paint(map.before, "viridis", map.limits);
   map.pictures = { before, after: paint(map.after, "viridis", map.limits) };
   viewers.show($("compare"), [map.pictures.before, map.pictures.after]);
@@ -400,12 +404,16 @@ function showFrame(number, arrays) {
   Object.assign(map, arrays, { frame: number });
   showPictures();
   document.body.dataset.frame = number;
-  clearTimeout(showFrame.later);
-  showFrame.later = setTimeout(showPlots, player.playing ? 600 : 150);
-  if (player.playing && performance.now() - (showFrame.drawn ?? 0) > 1500) {
-    showFrame.drawn = performance.now();
-    showSpace();
-  }
+  if (!player.playing) return plotSoon();
+  const now = performance.now();
+  if (now - drawing.ended > Math.max(1000, 10 * drawing.cost)) showSpace(); // a tenth of the time at most
+}
+
+let drawing = { ended: 0, cost: 0 }; // milliseconds
+
+function plotSoon() {
+  clearTimeout(plotSoon.later);
+  plotSoon.later = setTimeout(showPlots, 150);
 }
 
 function showLayer() {
@@ -420,8 +428,8 @@ function showLayer() {
     map.pictures.deviation ??= paint(deviations(map.variance), "bone", reach, true);
     showScale(scale, "bone", reach, map.unit, "log");
   } else if (name === "residual") {
-    const reach = Math.max(...limits(map.residual, 0.005).map(Math.abs), 1e-12);
-    map.pictures.residual ??= paint(map.residual, "PuOr", [-reach, reach]);
+    const reach = Math.max(...limits(residual(), 0.005).map(Math.abs), 1e-12);
+    map.pictures.residual ??= paint(residual(), "PuOr", [-reach, reach]);
     showScale(scale, "PuOr", [-reach, reach], map.unit);
   } else if (name === "origin") {
     map.pictures.origin ??= originPicture();
@@ -562,7 +570,9 @@ async function download(path, name) {
 async function showSpace() {
   if (!map?.after) return;
   try {
+    const began = performance.now();
     const every = await drawSpace($("space"), map, $("space-shape").value, $("space-colour").value, colours.scales);
+    drawing = { ended: performance.now(), cost: performance.now() - began };
     const thinned = every > 1 ? `One pixel of ${every * every} is drawn. ` : "";
     $("space-note").textContent = thinned + (map.kind === "depth" ? (map.intrinsics ? "Seen by the camera of these intrinsics." : "A camera that sees 60 degrees across is assumed.") : "A relief: height is the " + map.kind + ".");
     $("space").dataset.drawn = `${$("space-shape").value} ${$("space-colour").value}`;
@@ -572,16 +582,18 @@ async function showSpace() {
 }
 
 async function showPlots() {
-  if (!map?.after) return; // another job has begun
-  await drawPlots();
+  const mine = map;
+  if (!mine?.after) return; // another job has begun
+  await showSpace();
+  if (map !== mine) return;
+  await showHistogram();
   document.body.dataset.plots = "drawn";
 }
 
-async function drawPlots() {
-  await showSpace();
-  const moved = map.residual ? [...map.residual].filter((value) => Number.isFinite(value) && value !== 0) : [];
+async function showHistogram() {
   $("histogram").closest("figure").hidden = map.photo;
   if (map.photo) return;
+  const moved = residual().filter((value) => Number.isFinite(value) && value !== 0);
   await drawHistogram($("histogram"), moved, map.unit);
   $("histogram-note").textContent = moved.length
     ? `${moved.length} pixels that were known moved at all; the outermost bars hold what lies beyond them.`

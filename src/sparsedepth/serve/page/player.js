@@ -4,9 +4,9 @@ const MOST_BYTES = 256 * 2 ** 20;
 const FRAMES_PER_SECOND = 15;
 
 export class Player {
-  // `fetchFrame(number)` promises the arrays of a frame; `show(number, arrays)` draws them.
-  constructor({ button, slider, output }, fetchFrame, show) {
-    Object.assign(this, { button, slider, output, fetchFrame, show });
+  // `fetchFrame(number)` promises the arrays of a frame; `show(number, arrays)` draws them; `onPause()` has time to spare.
+  constructor({ button, slider, output }, fetchFrame, show, onPause) {
+    Object.assign(this, { button, slider, output, fetchFrame, show, onPause });
     this.frames = 0;
     this.stop();
     button.addEventListener("click", () => this.toggle());
@@ -19,7 +19,6 @@ export class Player {
   stop() {
     this.pause();
     this.cache = new Map();
-    this.bytes = 0;
     this.frames = 0;
     this.at = 0;
     this.wanted = 0;
@@ -31,19 +30,16 @@ export class Player {
     this.slider.max = frames - 1;
   }
 
-  async load(number) {
-    let found = this.cache.get(number);
-    if (found) this.cache.delete(number); // and put it last: the first one goes when there is no room
-    else {
-      found = await this.fetchFrame(number);
-      this.bytes += size(found);
-    }
-    this.cache.set(number, found);
-    for (const [old, arrays] of this.cache) {
-      if (this.bytes <= MOST_BYTES || old === number) break;
-      this.cache.delete(old);
-      this.bytes -= size(arrays);
-    }
+  // The promise of a frame; the one that was asked for longest ago goes when there is no room.
+  load(number) {
+    const cache = this.cache;
+    const found = cache.get(number) ?? this.fetchFrame(number);
+    cache.delete(number);
+    cache.set(number, found);
+    found.then((arrays) => {
+      const most = Math.max(2, Math.floor(MOST_BYTES / size(arrays)));
+      for (const old of [...cache.keys()].slice(0, Math.max(0, cache.size - most))) cache.delete(old);
+    }, () => cache.delete(number));
     return found;
   }
 
@@ -69,6 +65,7 @@ export class Player {
   }
 
   pause() {
+    if (this.playing) this.onPause();
     this.playing = false;
     this.label();
   }
@@ -82,6 +79,7 @@ export class Player {
     while (this.playing && cache === this.cache) {
       const due = performance.now() + 1000 / FRAMES_PER_SECOND;
       await this.goTo(next);
+      this.load((next + 1) % this.frames).catch(() => {}); // meanwhile; an error comes when it is shown
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
       next = (this.wanted + 1) % this.frames;
     }
