@@ -21,7 +21,8 @@ def random_grid(seed: int, shape: tuple[int, int], n_labels: int = 3) -> Grid:
     right, down = rng.integers(1, 9, (2, *shape)).astype(float)
     right[:, -1] = down[-1] = 0
     volume = rng.integers(0, 20, (n_labels, *shape)).astype(np.float32)
-    return Grid.of(volume, (right.ravel(), down.ravel()), rng.integers(0, n_labels, shape).astype(np.int16))
+    labels = rng.integers(0, n_labels, shape).astype(np.int16)
+    return Grid.of(volume, n_labels, (right.ravel(), down.ravel()), labels)
 
 
 def plain_energy(grid: Grid, labels: np.ndarray, shape: tuple[int, int]) -> float:

@@ -6,7 +6,7 @@ depth edges lie at picture edges. The paper writes the weight of |L_i - R_j|; Bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import grid_cut
-from sparsedepth.stereo.costs import birchfield_tomasi, sample
+from sparsedepth.stereo.costs import birchfield_tomasi
 from sparsedepth.stereo.cuts import CAPACITY_SCALE, MAX_CAPACITY
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, StereoPair, UnaryCost, Vector
 
@@ -81,7 +81,8 @@ def improve(
     if move not in MOVES:
         raise InputError(f"the move is {move!r}; choose one of {', '.join(map(repr, MOVES))}")
     n_labels = pair.max_disparity + 1
-    grid = Grid.of(sample(unary, pair, range(n_labels)), potts_weights(pair, potts, alike), _rounded(start, pair))
+    planes = (unary(np.full(pair.shape, label, np.float32)) for label in range(n_labels))
+    grid = Grid.of(planes, n_labels, potts_weights(pair, potts, alike), _rounded(start, pair))
     concerned = list(combinations(range(n_labels), 2)) if move == "swap" else [(label,) for label in range(n_labels)]
     tried: dict[tuple[int, ...], Any] = {}
     for _ in range(cycles):
@@ -158,15 +159,17 @@ class Grid:
     """How often the pixels of each label have changed."""
 
     @classmethod
-    def of(cls, volume: Floats, weights: tuple[Vector, Vector], labels: Labels) -> Grid:
-        """Build the grid of a cost volume (labels, height, width)."""
-        n_labels, height, width = volume.shape
+    def of(cls, planes: Iterable[Floats], n_labels: int, weights: tuple[Vector, Vector], labels: Labels) -> Grid:
+        """Build the grid of the costs of each label, (height, width); they are stored once."""
+        height, width = labels.shape
         n = (height + 2) * (width + 1) + 1
         costs = np.zeros((n_labels, n), np.float32)
         right, down, nodes = np.zeros(n), np.zeros(n), np.full(n, -1, np.int16)
-        for inner, given in ((costs, volume), (right, weights[0]), (down, weights[1]), (nodes, labels)):
-            within(inner, (height, width))[...] = np.reshape(given, (*inner.shape[:-1], height, width))
-        largest = 2 * float(np.abs(volume).max()) + 4 * float(max(right.max(), down.max()))
+        for inner, given in ((right, weights[0]), (down, weights[1]), (nodes, labels)):
+            within(inner, labels.shape)[...] = given.reshape(labels.shape)
+        for inner, plane in zip(costs, planes, strict=True):
+            within(inner, labels.shape)[...] = plane
+        largest = 2 * float(max(costs.max(), -costs.min())) + 4 * float(max(right.max(), down.max()))
         scale = min(CAPACITY_SCALE, MAX_CAPACITY / largest) if largest else CAPACITY_SCALE
         rooms = tuple(np.zeros(size, np.int32) for size in (4 * n, 6 * n, n + 1))
         return cls((height, width), costs, right, down, nodes, scale, rooms, np.zeros(n_labels, np.int64))
