@@ -66,6 +66,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/holes.py
 	$(BIN)/python benchmarks/restoring.py
 	$(BIN)/python benchmarks/stereo.py
+	$(BIN)/python benchmarks/graph_cuts.py
 
 # Coverage-guided fuzzing of every reader, ten minutes each; `make fuzz MINUTES=1` for a short look.
 MINUTES ?= 10
