@@ -397,7 +397,7 @@ def test_depth_and_colour_and_calibrations_are_understood(browser, plain):
     assert page.is_checked("input[value=denoise]")
     page.evaluate("document.getElementById('max-disparity').value = 8")
     page.set_input_files("#files", [picture | {"name": "left.png"}, picture | {"name": "right.png"}])
-    page.wait_for_function("document.getElementById('before-name').textContent === 'Left view'")
+    page.locator("#before-name", has_text="Left view").wait_for()
     assert page.is_checked("input[value=match]")
     assert page.complaints == []
     page.close()
