@@ -10,8 +10,9 @@ import pytest
 from cameras import STEREO, Camera, error, honesty, wall
 from threadpoolctl import threadpool_limits
 
-from sparsedepth import InputError, Intrinsics, Stream
+from sparsedepth import InputError, Intrinsics, Origin, Stream
 from sparsedepth.data.posed_rooms import room_view, turned
+from sparsedepth.data.simulated_streams import STREAM_SENSORS, StreamScene
 from sparsedepth.streams.settings import DEFAULT
 
 CAMERA = (240.0, 240.0, 127.5, 95.5)
@@ -143,3 +144,39 @@ def test_a_camera_that_turns_too_fast_to_be_aligned_is_no_worse_than_single_fram
         frame = camera(view)
         result, single = stream.push(frame), Stream(STEREO, unit="mm").push(frame)
         assert error(result.depth, view, STEREO) < 1.05 * error(single.depth, view, STEREO)
+
+
+@pytest.mark.parametrize("name", STREAM_SENSORS)
+def test_a_passing_object_does_not_change_what_is_learned_of_an_unknown_sensor(name):
+    """The object is the only thing at its depth, and every pixel there moves."""
+    scene = StreamScene(STREAM_SENSORS[name], (1, 1), (120, 160))
+    stream, frames = Stream(unit="mm"), scene.passing_object()[:24]
+    for frame in frames:
+        stream.push(frame.depth)
+    depths = np.quantile(frames[-1].truth, (0.05, 0.5, 0.95))
+    ratio = stream.sensor.std(depths) / scene.sensor.std(depths)
+    assert ratio.min() > 0.5
+    assert ratio.max() < 2.5
+
+
+@pytest.mark.parametrize("seed", [(1, 1), (2, 0)])
+@pytest.mark.parametrize("name", STREAM_SENSORS)
+def test_an_object_that_has_passed_is_not_remembered_in_its_shadow(name, seed):
+    """A shadow that follows the object lies where the object was seen for several frames."""
+    scene = StreamScene(STREAM_SENSORS[name], seed, (120, 160))
+    stream, wrong, shadow = Stream(scene.sensor, unit="mm"), 0, 0
+    for frame in scene.passing_object():
+        result = stream.push(frame.depth)
+        remembered = frame.shadow_mask & (result.origin == Origin.REMEMBERED)
+        wrong += int((np.abs(result.depth - frame.truth) > 5 * frame.std)[remembered].sum())
+        shadow += int(frame.shadow_mask.sum())
+    coarse = name == "time of flight"  # surfaces close behind the object are within its noise
+    assert wrong <= (0.01 * shadow if coarse else 0)
+
+
+def test_missing_pixels_of_a_still_scene_are_remembered():
+    scene = StreamScene(STREAM_SENSORS["kinect_v1"], (1, 1), (120, 160))
+    stream, frames = Stream(scene.sensor, unit="mm"), scene.static(12)
+    results = [stream.push(frame.depth) for frame in frames]
+    missing = ~np.isfinite(frames[-1].depth)
+    assert (results[-1].origin[missing] == Origin.REMEMBERED).mean() > 0.97

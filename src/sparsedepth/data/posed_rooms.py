@@ -65,6 +65,21 @@ def _to_ball(towards: Floats, offset: Floats, radius: float) -> Floats:
     return np.where((left > 0) & (near > 0), near, np.inf)
 
 
+def drawn_balls(rng: np.random.Generator, count: int = 6) -> tuple[tuple[float, float, float, float], ...]:
+    """Draw centres and radii of balls, in metres, at least 0.6 m from a camera near the middle of the room.
+
+    Examples
+    --------
+    >>> balls = drawn_balls(np.random.default_rng(0))
+    >>> len(balls), bool(min(np.hypot(np.hypot(x, y), z) - radius for x, y, z, radius in balls) >= 0.6)
+    (6, True)
+    """
+    low, high = (-1.8, -0.9, 0.4, 0.2), (1.8, 1.2, 2.3, 0.5)
+    drawn = (tuple(map(float, rng.uniform(low, high))) for _ in iter(int, 1))
+    far = ((x, y, z, radius) for x, y, z, radius in drawn if np.hypot(np.hypot(x, y), z) - radius >= 0.6)
+    return tuple(ball for ball, _ in zip(far, range(count), strict=False))
+
+
 def turned(angle: float, place: Sequence[float] = (0.0, 0.0, 0.0)) -> Floats:
     """Return the pose of a camera at a place in metres, turned about the vertical axis by an angle in radians.
 

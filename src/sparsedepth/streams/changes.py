@@ -1,4 +1,4 @@
-"""Changes of the scene: new surfaces, single outliers, and memory in the shadow of what moved."""
+"""Changes of the scene: new surfaces, single outliers, and memory of what moved and in its shadow."""
 
 from __future__ import annotations
 
@@ -43,6 +43,47 @@ def follow_surfaces(
     if len(new):
         _forget_shadow(belief, value, new, shape, settings)
     return new, pixels[~together]
+
+
+class Arrivals:
+    """Forgets missing pixels of a static camera to which another surface came lately: it may have moved on.
+
+    Parameters
+    ----------
+    pixels
+        Number of pixels.
+    settings
+        Thresholds.
+    """
+
+    def __init__(self, pixels: int, settings: StreamSettings) -> None:
+        self._settings = settings
+        self._last, self._since = np.empty(pixels, np.float32), np.empty(pixels, np.int16)
+        self.restart()
+
+    def restart(self) -> None:
+        """Start anew, after the camera has moved."""
+        self._last[:], self._since[:] = np.nan, self._settings.memory_frames
+
+    def forget_passing(self, belief: Belief, value: Floats, noise: Floats) -> None:
+        """Forget what may have passed.
+
+        Parameters
+        ----------
+        belief
+            State of all pixels after a frame, changed in place.
+        value, noise
+            Measurements on the axis, NaN = missing, and their variances, flat.
+        """
+        last, since, never = self._last, self._since, self._settings.memory_frames
+        measured = value == value
+        limit = np.float32(2 * self._settings.candidate_sigmas**2)
+        with np.errstate(invalid="ignore"):
+            other = measured & (np.square(belief.mean - last) > limit * noise)
+        np.copyto(last, belief.mean, where=measured)
+        np.minimum(since + 1, never, out=since)
+        since[other] = 0
+        belief.forget(np.flatnonzero(~measured & (since < never)))
 
 
 def _support(

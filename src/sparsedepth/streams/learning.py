@@ -19,6 +19,8 @@ ASSUMED_STD = 0.003
 SOURCE = "estimated from {} frames of a stream"
 MIN_PIXELS_A_BIN = 200
 """Fewest pixels of a bin of depth (set by hand)."""
+LEAST_SETTLED = 0.2
+"""Least fraction of the known pixels that nothing has moved at (set by hand)."""
 LARGEST_TEMPORAL = 0.6
 """Largest temporal correlation that is believed (set by hand)."""
 
@@ -74,6 +76,24 @@ def learned(
         temporal=_temporal(successive[known], ratio, sensor, frames),
         sources={**sensor.sources, "noise": source, "temporal": source},
     )
+
+
+def settled(count: Floats, frames: int) -> np.ndarray:
+    """Find the pixels that show noise alone: nothing has moved there in the last half of the frames.
+
+    Parameters
+    ----------
+    count
+        Number of measurements in the mean of each pixel, flat.
+    frames
+        Number of frames so far.
+
+    Returns
+    -------
+    True where noise can be learned; everywhere known if such pixels are few.
+    """
+    old = count >= frames // 2
+    return old if old.sum() >= LEAST_SETTLED * (count > 0).sum() else count > 0
 
 
 def _bins(depth: Floats, settings: StreamSettings) -> list[np.ndarray]:

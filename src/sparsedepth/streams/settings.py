@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 DEVELOPMENT = (
     "chosen on simulated pixels (static, drifting by 0.2 to 1 standard deviation a frame, jumping) and on the "
-    "sequences of benchmarks/streams.py"
+    "sequences of `sparsedepth reproduce streams`"
 )
 """Provenance of all numbers that say nothing else."""
 

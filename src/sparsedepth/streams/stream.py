@@ -14,11 +14,11 @@ from sparsedepth.sensors.choice import CLEAN, SensorChoice, in_unit_of_map, sens
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief, Change, Updater
 from sparsedepth.streams.camera import METRE
-from sparsedepth.streams.changes import follow_surfaces
+from sparsedepth.streams.changes import Arrivals, follow_surfaces
 from sparsedepth.streams.flow import shows_motion
 from sparsedepth.streams.frames import Frame, frame_from
 from sparsedepth.streams.key_frames import KeyFrames
-from sparsedepth.streams.learning import first_guess, learned
+from sparsedepth.streams.learning import first_guess, learned, settled
 from sparsedepth.streams.report import Reporter
 from sparsedepth.streams.settings import DEFAULT, StreamSettings
 from sparsedepth.streams.tracker import State, Tracker
@@ -194,6 +194,7 @@ class Stream:
         self._shape: tuple[int, int] = (height, width)
         self._sensor = in_unit_of_map(self._given, self._unit) if self._given else first_guess(frame.values, self._unit)
         self._tracker = Tracker(self._shape, self._camera, frame.pose, self._unit, self._settings)
+        self._arrivals = Arrivals(height * width, self._settings)
         self._frames, self._started = 0, bool(np.isfinite(frame.values).any())
         self._axis = Axis.of(self._sensor, frame.values, self._settings)
         filling = self._filling.resolved(self._sensor.domain == "1/z")
@@ -238,6 +239,7 @@ class Stream:
         new, alone = follow_surfaces(self._belief, value, change, self._shape, self._settings)
         if self._key_frames is not None:
             self._key_frames.note_changes(new)
+        self._forget_passing(value, change)
         return change, alone
 
     def _follow_key_frame(self) -> None:
@@ -256,6 +258,13 @@ class Stream:
         if self._frames not in self._settings.learn_frames:
             return False
         return not shows_motion(self._belief, value, noise, self._shape, self._settings)
+
+    def _forget_passing(self, value: Floats, change: Change) -> None:
+        """Forget missing pixels whose surface may have moved on, unless the camera is known to move."""
+        if self._state == "tracking":
+            self._arrivals.restart()
+        else:
+            self._arrivals.forget_passing(self._belief, value, change.noise)
 
     def _noise(self, value: Floats, frame: Frame) -> Floats:
         """Return the variance of one measurement at every measured pixel."""
@@ -284,6 +293,7 @@ class Stream:
         with np.errstate(invalid="ignore", divide="ignore"):
             squares = np.square(innovation) / (level * (1 + 1 / before[0]))
             successive = np.square(innovation - before[1]) / (2 * level)
+            squares[~settled(before[0], self._frames)] = np.nan
         self._sensor = learned(self._sensor, depth, squares, successive, self._frames, self._settings)
         places, before_learning = self._axis.places(self._belief.mean), self._axis.noise
         self._axis = self._axis.under(self._sensor, self._settings)
