@@ -100,6 +100,8 @@ MAY_IMPORT = {
         "matching",
         "data",
         "sensors",
+        "streams",
+        "stream_video",
         "parallel",
     },
     "cli": {
@@ -166,7 +168,7 @@ NOT_REQUIRED = {
     "spams",
     "celer",
 }
-WRAPPED = {"stereo/opencv.py": {"cv2"}, "sklearn.py": {"sklearn"}}
+WRAPPED = {"stereo/opencv.py": {"cv2"}, "experiments/_opencv.py": {"cv2"}, "sklearn.py": {"sklearn"}}
 """Files that offer a peer to those who have installed it; nothing else imports it, or them."""
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 MAX_LINES = 320

@@ -12,7 +12,18 @@ import pytest
 from sparsedepth import Dictionary, baselines, experiments, restore, stereo
 from sparsedepth.data import data_folder
 from sparsedepth.data.sensor_frames import SENSORS
-from sparsedepth.experiments import _cache, _restoration_jobs, _sensors_methods, ablation, denoising, natural_noise
+from sparsedepth.data.simulated_streams import STREAM_SENSORS, StreamScene
+from sparsedepth.experiments import (
+    _cache,
+    _restoration_jobs,
+    _sensors_methods,
+    _streams_methods,
+    _streams_runs,
+    _streams_scores,
+    ablation,
+    denoising,
+    natural_noise,
+)
 from sparsedepth.experiments import _zoo as zoo
 from sparsedepth.experiments._cache import cached
 from sparsedepth.experiments._claims import Claim, judge, table_of
@@ -282,6 +293,65 @@ def test_sensors_ask_for_their_data(tmp_path):
     with pytest.raises(InputError, match="SPARSEDEPTH_DATA"):
         experiments.load("sensors").run(tmp_path, lambda *_: None)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("without_data")
+def test_streams_in_short(tmp_path):
+    facts, page, steps = quick("streams", tmp_path)
+    assert "a quick run" in page.lower()
+    for name in ("error", "honesty", "object", "maps"):
+        assert (tmp_path / f"streams-{name}.png").read_bytes().startswith(PNG)
+        assert f"(streams-{name}.png)" in page
+    assert 1000 < (tmp_path / "streams-object.webp").stat().st_size < 2_000_000
+    for by in facts["ages"].values():
+        last = {method: scores["5"]["left"][0] for method, scores in by.items()}
+        assert last[_streams_methods.OURS] < last[_streams_methods.EXPONENTIAL] <= 1.1 * last[_streams_methods.RAW]
+        assert set(by) <= {row.split(",")[0] for row in rows(page)} | rows(page) | {_streams_methods.MEAN}
+    met = sum(bar[2] for bar in facts["bars"])
+    assert f"{met} of {len(facts['bars'])} are met" in page
+    assert page.count("| **no** |") == len(facts["bars"]) - met
+    assert steps == [(done, steps[-1][1]) for done in range(len(steps))]
+
+
+def still_run(frames: int = 12) -> _streams_runs.Run:
+    scene = StreamScene(STREAM_SENSORS["time of flight"], (5, 1), (24, 32))
+    return _streams_runs.simulated_run(scene, scene.static(frames))
+
+
+def test_filters_over_time_are_what_their_names_say():
+    run = still_run()
+    stack = np.stack(run.frames)
+    for window in (2, 5, 1000):
+        mean, count = list(_streams_methods.running_mean(run, window))[-1], np.isfinite(stack[-window:]).sum(0)
+        np.testing.assert_allclose((mean * count)[count > 0], np.nansum(stack[-window:], 0)[count > 0], rtol=1e-9)
+        np.testing.assert_array_equal(np.isnan(mean), count == 0)
+    new = list(_streams_methods.exponential(run, 1.0, 8.0))[-1]
+    known = np.isfinite(stack[-1])
+    np.testing.assert_array_equal(new[known], stack[-1][known])
+    kept = list(_streams_methods.exponential(run, 0.2, 0.0))[-1]
+    np.testing.assert_allclose(kept[known], stack[-1][known], rtol=1e-12)
+
+
+def test_the_limit_of_a_static_camera_is_the_mean_of_its_frames_without_outliers():
+    run = still_run()
+    truth, std = run.details[-1].truth, run.details[-1].std
+    near = np.where(np.abs(np.stack(run.frames) - truth) <= 4 * std, np.stack(run.frames), np.nan)
+    limit = _streams_methods.warped_means(run, [11])[11].depth
+    np.testing.assert_allclose(limit, np.nanmean(near, 0), rtol=1e-9)
+
+
+def test_an_exact_result_is_without_error_and_without_ghosts():
+    scene = StreamScene(STREAM_SENSORS["time of flight"], (5, 1), (48, 64))
+    run = _streams_runs.simulated_run(scene, scene.passing_object())
+    exact = {k: _streams_methods.Step(frame.truth) for k, frame in enumerate(run.details)}
+    assert max(np.abs(_streams_scores._uncovered(run, exact))) == 0
+    given, wrong = _streams_scores._shadow(run, exact)
+    assert given > 0
+    assert wrong == 0
+    stale = {k: _streams_methods.Step(run.details[0].truth) for k in exact}
+    raw = {k: _streams_methods.Step(frame) for k, frame in enumerate(run.frames)}
+    assert _streams_scores._shadow(run, raw) == (0, 0), "the camera does not measure the shadow"
+    assert _streams_scores._shadow(run, stale)[1] == 0, "what was there before is behind the shadow"
 
 
 def test_the_two_errors_agree_on_one_frame_and_ignore_one_pixel_in_a_hundred():

@@ -18,6 +18,8 @@ with needed_for("a report", "plot"):
     from markdown_it import MarkdownIt
 
 PNG = b"\x89PNG\r\n\x1a\n"
+WEBP = b"RIFF", b"WEBP"
+"""First bytes of a file, and those after its size."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, ours: Collectio
 
 
 def pictures(*files: tuple[Path, str]) -> Html:
-    """Show PNG files side by side where there is room, each with its caption."""
+    """Show PNG and WebP files side by side where there is room, each with its caption."""
     figures = "".join(
         f'<figure><img alt="{escape(caption)}" src="{_as_data(path)}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
@@ -85,9 +87,10 @@ def write_report(path: str | Path, title: str, *parts: Html) -> None:
 
 def _as_data(path: Path) -> str:
     content = path.read_bytes()
-    if not content.startswith(PNG):
-        raise InputError(f"{path} is no PNG file; a report holds no other pictures")
-    return "data:image/png;base64," + base64.b64encode(content).decode()
+    kind = "png" if content.startswith(PNG) else "webp" if (content[:4], content[8:12]) == WEBP else None
+    if kind is None:
+        raise InputError(f"{path} is neither a PNG nor a WebP file; a report holds no other pictures")
+    return f"data:image/{kind};base64," + base64.b64encode(content).decode()
 
 
 _PAGE = """<!doctype html>

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from sparsedepth.cli.batch.plan import Source
 from sparsedepth.cli.options import MapReader
@@ -17,6 +18,7 @@ from sparsedepth.cli.reproduce import run_all
 from sparsedepth.files import DepthImage, read_about, write
 from sparsedepth.metrics import calibration
 from sparsedepth.report import markdown_page, write_report
+from sparsedepth.vocabulary import InputError
 from test_demo import Page
 
 Y, X = np.mgrid[:20, :30]
@@ -180,3 +182,12 @@ def test_pages_of_results_can_all_be_sent(tmp_path):
     shown = Page((tmp_path / "r.html").read_text())
     assert shown.tags.count("img") >= 8
     assert all(address.startswith(("data:image/png;base64,", "https://")) for address in shown.addresses)
+
+
+def test_a_page_may_show_videos_but_no_other_files(tmp_path):
+    (tmp_path / "page.md").write_text("![a video](v.webp)")
+    Image.new("RGB", (4, 4)).save(tmp_path / "v.webp", save_all=True, append_images=[Image.new("RGB", (4, 4), "red")])
+    assert 'src="data:image/webp;base64,' in markdown_page(tmp_path / "page.md").text
+    Image.new("RGB", (4, 4)).save(tmp_path / "v.webp", "BMP")
+    with pytest.raises(InputError, match="neither a PNG nor a WebP"):
+        markdown_page(tmp_path / "page.md")
