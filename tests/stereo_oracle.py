@@ -29,10 +29,12 @@ def ad_census(left: Any, right: Any, disparity: int) -> Any:
     return 2 - np.exp(-colour / 30) - np.exp(np.bitwise_count(ours ^ theirs[:, columns]) / -15.0)
 
 
-def aggregate(costs: Any, left: Any, right: Any, penalties: Any, jump: int, n: int) -> Any:
+def aggregate(
+    costs: Any, left: Any, right: Any, penalties: Any, jump: int, n: int, directions: Any = DIRECTIONS
+) -> Any:
     """Add the cheapest paths from eight sides, pixel by pixel, in whole numbers (height, width, n)."""
     total = np.zeros(costs.shape, np.int64)
-    for dy, dx in DIRECTIONS:
+    for dy, dx in directions:
         paths = np.zeros(costs.shape, np.int64)
         rows, columns = (
             range(size)[:: -1 if step < 0 else 1] for size, step in zip(costs.shape, (dy, dx), strict=False)

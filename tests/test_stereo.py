@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsedepth import InputError, Origin, StereoPair, match
-from sparsedepth.belief import believe
+from sparsedepth import InputError, InputWarning, Origin, StereoPair, match
 from sparsedepth.data import middlebury
 from sparsedepth.data.motorcycle import motorcycle_pair
 from sparsedepth.fitted import load_fitted
@@ -18,8 +17,9 @@ from sparsedepth.metrics import bad_pixels, calibration, sparsification
 from sparsedepth.neighbourhood import local_variance
 from sparsedepth.stereo import occlusion, opencv
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, sample, squared
-from sparsedepth.stereo.match import match_features
+from sparsedepth.stereo.match import match_evidence
 from sparsedepth.stereo.rows import byte_rows
+from sparsedepth.stereo.variance import bounded, features
 from sparsedepth.stereo.view_order import looks_swapped
 from test_data import with_data
 
@@ -232,51 +232,61 @@ def test_solvers_that_cut_match_too(solver):
     if solver == "second_order":
         pytest.importorskip("cv2")
     left, right, truth = step_scene(seed=5)
-    found = match(left, right, max_disparity=12, solver=solver, prior=False)
+    found = match(left, right, max_disparity=12, solver=solver)
     assert bad_pixels(found.disparity, truth, 1) < 0.06
 
 
 def test_a_slow_solver_tells_its_steps_within_a_stage():
     pytest.importorskip("cv2")
     left, right, _ = step_scene(shape=(30, 60))
-    told = list(stages(StereoPair(left, right, 12), solver="second_order", prior=False))
+    told = list(stages(StereoPair(left, right, 12), solver="second_order"))
     steps = [stage.description for stage in told if stage.done == 1][1:]
     assert steps[0].startswith("left view, 1 of ")
     assert any(step.startswith("right view, ") for step in steps)
 
 
-@pytest.mark.parametrize(("prior", "rounds"), [(False, 0), (True, 0), (False, 2)])
-def test_every_stage_says_how_many_are_done_and_how_many_there_are(prior, rounds):
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_every_stage_says_how_many_are_done_and_how_many_there_are(rounds):
     left, right, _ = step_scene(shape=(30, 60))
-    told = list(stages(StereoPair(left, right, 12), solver="winner_takes_all", prior=prior, rounds=rounds))
+    told = list(stages(StereoPair(left, right, 12), solver="winner_takes_all", rounds=rounds))
     assert [stage.done for stage in told] == list(range(len(told)))
-    assert {stage.total for stage in told} == {len(told) - 1} == {3 + prior + rounds}
+    assert {stage.total for stage in told} == {len(told) - 1} == {3 + rounds}
     assert [stage.result is not None for stage in told] == [False] * (len(told) - 1) + [True]
 
 
 def test_the_depth_of_the_pictures_does_not_matter():
     left, right, _ = step_scene(seed=6)
-    plain = match(left, right, max_disparity=12, prior=False)
+    plain = match(left, right, max_disparity=12)
     for convert in (lambda v: v.astype(np.uint16) * 257, lambda v: v / 255, lambda v: v.astype(np.float32)):
-        same = match(convert(left), convert(right), max_disparity=12, prior=False)
+        same = match(convert(left), convert(right), max_disparity=12)
         assert (np.abs(same.disparity - plain.disparity) > 0.01).mean() < 0.01
 
 
 def test_the_variance_is_fitted_to_the_features_it_is_computed_from():
     left, right, _ = step_scene(seed=7)
     found = match(left, right, max_disparity=12, threads=1)
-    disparity, columns = match_features(StereoPair(left, right, 12), lambda each: believe(each, stride=3, threads=1))
-    weights = load_fitted("stereo_variance").arrays["with_belief"]
-    np.testing.assert_array_equal(disparity, found.disparity)
-    terms = (weight * column for weight, column in zip(weights, columns, strict=True))
-    np.testing.assert_allclose(np.exp(sum(terms)), found.variance, rtol=1e-5)
+    evidence = match_evidence(StereoPair(left, right, 12))
+    weights = load_fitted("stereo_variance").arrays["weights"]
+    np.testing.assert_array_equal(evidence.disparity, found.disparity)
+    columns = np.stack([np.broadcast_to(column, evidence.disparity.shape) for column in features(evidence)])
+    matched, filled = np.exp(np.tensordot(weights, columns, 1))
+    expected = bounded(np.where(evidence.unmatched, filled, matched), 12)
+    np.testing.assert_allclose(found.variance, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["semi_global", "winner_takes_all"])
+def test_no_variance_is_beyond_that_of_the_range(solver):
+    noise = [np.random.default_rng(seed).integers(0, 256, (30, 60), np.uint8) for seed in (0, 1)]
+    with pytest.warns(InputWarning):
+        found = match(*noise, max_disparity=20, solver=solver)
+    assert 1 < found.variance.max() <= 21**2 / 12
 
 
 def test_swapped_and_flat_views_and_other_mistakes_are_said():
     left, right, _ = step_scene(shape=(40, 90))
     assert not looks_swapped(StereoPair(left, right, 14))
     with pytest.raises(InputError, match="exchange left and right"):
-        match(right, left, max_disparity=14, prior=False)
+        match(right, left, max_disparity=14)
     with pytest.raises(InputError, match="nothing to match"):
         match(np.full_like(left, 9), right, max_disparity=14)
     usual: dict[str, Any] = {"max_disparity": 14}
@@ -337,7 +347,7 @@ def test_a_real_scene_and_how_its_variance_ranks_the_errors():
     """Reindeer, on which the settings were chosen with five others."""
     scene = middlebury.stereo_pair(2005, "Reindeer")
     pair = scene.pair
-    found = match(pair.left, pair.right, max_disparity=pair.max_disparity, prior=False)
+    found = match(pair.left, pair.right, max_disparity=pair.max_disparity)
     assert bad_pixels(found.disparity, scene.disparity, 1) < 0.075
     error = found.disparity - scene.disparity
 

@@ -39,7 +39,7 @@ def test_stereo_in_short(tmp_path):
         assert np.all(np.array(parts["any"][stereo.BOTH]) >= parts["all"][stereo.BOTH])
     assert (tmp_path / "stereo-match-motorcycle.png").read_bytes().startswith(b"\x89PNG")
     assert f"| sparsedepth match | {facts['match']['Motorcycle']['all']:.2f} |" in page
-    assert len(facts["verdicts"]) == 3 * len(stereo.DATA) + 2
+    assert len(facts["verdicts"]) == 3 * len(stereo.DATA) + 3
     assert page.count("**no**") == list(facts["verdicts"].values()).count(False)
     assert steps == [(1, 3), (2, 3), (3, 3)]
 
@@ -73,11 +73,11 @@ def test_what_is_asked_of_match_is_judged_by_its_numbers():
     ours, theirs = truth.copy(), truth.copy()
     ours[0, :10], theirs[0, :20] = 99, 99
     sure = np.where(ours > 9, 50.0, 1.0)
-    maps = {_matchers.OURS: ours, _matchers.SMOOTHED: theirs, _matchers.WITH_PRIOR: sure}
+    maps = {_matchers.OURS: ours, _matchers.SMOOTHED: theirs, _matchers.VARIANCE: sure}
     found = _matchers.verdicts([_matchers.Matched(scene, maps)])
-    assert [holds for holds, _ in found.values()] == [True, True, True]
+    assert [holds for holds, _ in found.values()] == [True] * 4
     worse = _matchers.verdicts(
-        [_matchers.Matched(scene, maps | {_matchers.OURS: theirs, _matchers.WITH_PRIOR: 1 / sure})]
+        [_matchers.Matched(scene, maps | {_matchers.OURS: theirs, _matchers.VARIANCE: 1 / sure})]
     )
     assert not any(holds for holds, _ in worse.values())
 

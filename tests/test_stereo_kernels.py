@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,31 @@ def test_paths_are_the_cheapest_from_eight_sides(height, width, channels, n):
     padded = np.full((height, width, stride), semi_global.MAX_PATH, np.int16)
     padded[..., :n] = costs
     left, right = byte_rows(pair.left), reversed_rows(byte_rows(pair.right), stride - 1)
-    disparity, margin = semi_global._aggregate(padded, pair, left, right, penalties.astype(np.int16), 12)
+    disparity = semi_global._aggregate(padded, pair, left, right, penalties.astype(np.int16), 12)
     best = total.argmin(axis=2)
-    away = np.abs(disparity - best)
-    assert (away <= 0.5).all()
-    apart = np.abs(np.arange(n) - best[..., None]) > 1
-    second = np.where(apart, total, 65535).min(axis=2)
-    np.testing.assert_array_equal(margin, second - total.min(axis=2))
+    inner = (best > 0) & (best < n - 1)
+    below, here, above = (
+        np.take_along_axis(total, np.clip(best + k, 0, n - 1)[..., None], 2)[..., 0] for k in (-1, 0, 1)
+    )
+    bend = below - 2 * here + above
+    moved = np.where(inner & (bend > 0), (below - above) / np.maximum(2 * bend, 1), 0)
+    np.testing.assert_allclose(disparity, best + moved, atol=1e-5)
+
+
+@pytest.mark.parametrize("vertical", [False, True])
+def test_two_paths_find_the_cheapest_labelling_of_a_line(vertical):
+    """Paths from both ends, less the pixel's own cost, are the least energy of all labellings through each label."""
+    n, n_labels, small, large = 5, 4, 300, 700
+    costs = np.random.default_rng(3).integers(0, 1000, (n, n_labels))
+    line, ways = (costs[:, None], ((1, 0), (-1, 0))) if vertical else (costs[None], ((0, 1), (0, -1)))
+    grey, penalties = np.zeros((*line.shape[:2], 1), np.uint8), np.array([[small] * 3, [large] * 3])
+    found = (stereo_oracle.aggregate(line, grey, grey, penalties, 12, n_labels, ways) - line).reshape(n, n_labels)
+    best = np.full((n, n_labels), 1 << 40)
+    for labels in product(range(n_labels), repeat=n):
+        steps = np.abs(np.diff(labels))
+        energy = costs[range(n), labels].sum() + np.where(steps == 1, small, np.where(steps > 1, large, 0)).sum()
+        best[range(n), labels] = np.minimum(best[range(n), labels], energy)
+    np.testing.assert_array_equal(found - found.min(axis=1)[:, None], best - best.min(axis=1)[:, None])
 
 
 def test_fractions_are_those_of_a_parabola():
@@ -104,7 +123,7 @@ def test_bands_of_rows_agree_with_the_whole():
     pair = pair_of(90, 60, 3, 8, seed=3)
     cost = COSTS["ad_census"](pair)
     whole = semi_global.solve(cost, pair, None, RNG)
-    parts, _ = semi_global.solve_with_margin(cost, pair, bands=semi_global.Bands(1, 12))
+    parts = semi_global.solve(cost, pair, None, RNG, bands=semi_global.Bands(1, 12))
     assert (np.abs(parts - whole) > 0.5).mean() < 0.01
 
 
@@ -162,7 +181,7 @@ def _by_level(level: str) -> list[Any]:
     left, right = (rng.integers(0, 256, (height, 3, wide), np.uint8) for wide in (width, width + stride - 1))
     penalties = np.array([[500, 125, 50], [2000, 500, 200]], np.int16)
     room, edges, by_label = np.empty(7 * 23 * 35, np.int16), np.empty(60, np.uint8), np.empty(240, np.int16)
-    total, disparity, margin = np.zeros(costs.shape, np.uint16), *np.zeros((2, height, width), np.float32)
+    total, disparity = np.zeros(costs.shape, np.uint16), np.zeros((height, width), np.float32)
     sizes = (height, width, 3, n, stride, 12)
     _call(
         loaded.stereo_semi_global,
@@ -176,7 +195,6 @@ def _by_level(level: str) -> list[Any]:
         by_label,
         total,
         disparity,
-        margin,
     )
     bad = (rng.random((height, width)) < 0.3).astype(np.uint8)
     level_px, slope, reach = *np.zeros((2, height, width), np.float32), rng.random((13, 13), np.float32)
@@ -198,7 +216,7 @@ def _by_level(level: str) -> list[Any]:
         level_px,
         slope,
     )
-    return [total[..., :n], disparity, margin, level_px, slope]
+    return [total[..., :n], disparity, level_px, slope]
 
 
 def _call(function: Any, *given: Any) -> None:

@@ -275,7 +275,7 @@ CASES: dict[str, Case] = {
     "believe-variance": Case(lambda: believe(impulses(scene()), variance=sensor_variance(scene()))),
     "match-semi-global": Case(lambda: match(views(), max_disparity=8)),
     "match-rounds": Case(lambda: match(views(), max_disparity=8, rounds=1)),
-    "match-winner-takes-all": Case(lambda: match(views(), max_disparity=8, solver="winner_takes_all", prior=False)),
+    "match-winner-takes-all": Case(lambda: match(views(), max_disparity=8, solver="winner_takes_all")),
     "match-second-order": Case(lambda: match(views(), max_disparity=8, solver="second_order"), needs="cv2"),
     "match-graph-cut": Case(lambda: match(views(), max_disparity=8, solver="graph_cut")),
     "learn": Case(lambda: learn(patches(motorcycle()))),

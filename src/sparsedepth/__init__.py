@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sparsedepth.matching import match
     from sparsedepth.restore import Restorer, denoise, inpaint
     from sparsedepth.sensors import Sensor
+    from sparsedepth.stereo.calibration import StereoCalibration
     from sparsedepth.streams import Stream
     from sparsedepth.vocabulary import Belief, DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
@@ -39,6 +40,7 @@ __all__ = [
     "Sensor",
     "SparseCode",
     "Stationary",
+    "StereoCalibration",
     "StereoPair",
     "Stream",
     "believe",
@@ -65,6 +67,7 @@ _NAMES_OF = {
     "matching": "match",
     "restore": "Restorer denoise inpaint",
     "sensors": "Sensor",
+    "stereo.calibration": "StereoCalibration",
     "streams": "Stream",
     "vocabulary": "Belief DepthImage InputError Match Origin Restoration StereoPair",
 }

@@ -51,7 +51,7 @@ def load_fitted(name: str) -> Fitted:
     Examples
     --------
     >>> sorted(load_fitted("stereo_variance").arrays)
-    ['with_belief', 'without_belief']
+    ['weights']
     """
     with resources.as_file(resources.files("sparsedepth") / "models" / f"{name}.safetensors") as path:
         return read_fitted(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,9 +118,14 @@ def with_warnings(result: Restoration, depth: Any, invalid: InvalidCodes, unit: 
     The result with its ``warnings``.
     """
     sentences = (*suspicious_values(depth, unit, invalid), *suspicious_result(result.origin))
+    emit_warnings(sentences)
+    return replace(result, warnings=sentences) if sentences else result
+
+
+def emit_warnings(sentences: Iterable[str]) -> None:
+    """Emit an `InputWarning` for each sentence, at the line that called the package."""
     for sentence in sentences:
         warnings.warn(sentence, InputWarning, stacklevel=_level_of_caller())
-    return replace(result, warnings=sentences) if sentences else result
 
 
 def _level_of_caller() -> int:

@@ -45,33 +45,62 @@ def test_everything_that_can_be_written(command, views, tmp_path):
 
 
 def test_an_npz_holds_all_three(command, views, tmp_path):
-    ended = command("match", *views, "-o", tmp_path / "d.npz", "--max-disparity", 9, "--no-prior")
+    ended = command("match", *views, "-o", tmp_path / "d.npz", "--max-disparity", 9)
     assert ended.code == 0, ended.err
     shape = read(tmp_path / "d.npz").values.shape
     assert all(read_array(tmp_path / "d.npz", name=name).shape == shape for name in ("variance", "origin"))
 
 
 def test_json_and_an_integer_file(command, views, tmp_path):
-    ended = command("match", *views, "-o", tmp_path / "d.png", "--max-disparity", 9, "--no-prior", "--json")
+    ended = command("match", *views, "-o", tmp_path / "d.png", "--max-disparity", 9, "--json")
     assert ended.code == 0, ended.err
     facts = json.loads(ended.out)
-    assert facts["prior"] is False
+    assert facts["warnings"] == []
     assert facts["median_disparity"] == pytest.approx(SHIFT, abs=0.3)
     assert read(tmp_path / "d.png").unit == "px"
     again = command("match", *views, "-o", tmp_path / "d.png", "--max-disparity", 9)
     assert again.code == 2
     assert "--force" in again.err
-    forced = command("match", *views, "-o", tmp_path / "d.png", "--max-disparity", 9, "--no-prior", "--force")
+    forced = command("match", *views, "-o", tmp_path / "d.png", "--max-disparity", 9, "--force")
     assert forced.code == 0
 
 
 def test_what_is_too_far_for_millimetres_is_unknown(command, views, tmp_path):
     for name, focal in (("near.png", 100), ("far.png", 10000)):
-        wishes = ("--depth-out", tmp_path / name, "--focal", focal, "--baseline", 0.2, "--no-prior", "--force")
+        wishes = ("--depth-out", tmp_path / name, "--focal", focal, "--baseline", 0.2, "--force")
         ended = command("match", *views, "-o", tmp_path / "d.pfm", "--max-disparity", 9, *wishes)
         assert ended.code == 0, ended.err
     assert np.nanmedian(read(tmp_path / "near.png").to("m").values) == pytest.approx(100 * 0.2 / SHIFT, rel=0.1)
     assert np.isnan(read(tmp_path / "far.png").values).all()
+
+
+def test_a_calibration_file_gives_metres_and_their_variance(command, views, tmp_path):
+    calib = tmp_path / "calib.txt"
+    calib.write_text("cam0=[200 0 50; 0 200 20; 0 0 1]\ndoffs=3\nbaseline=100\nwidth=108\nheight=48\n")
+    out = {name: tmp_path / f"{name}.tiff" for name in ("depth", "spread", "spread_px")}
+    ended = command(
+        *("match", *views, "-o", tmp_path / "d.pfm", "--max-disparity", 9, "--calib", calib),
+        *("--depth-out", out["depth"], "--depth-variance-out", out["spread"], "--variance-out", out["spread_px"]),
+    )
+    assert ended.code == 0, ended.err
+    distance = read(tmp_path / "d.pfm", "px").values + 1.5
+    depth = read(out["depth"]).values
+    np.testing.assert_allclose(depth, 100 * 0.1 / distance, rtol=1e-5)
+    relative = read_array(out["spread_px"]) / distance**2
+    np.testing.assert_allclose(read_array(out["spread"]), depth**2 * relative * (1 + 3 * relative), rtol=1e-4)
+    numbers = ("--focal", 100, "--baseline", 0.1, "--doffs", 1.5, "--depth-out", tmp_path / "same.tiff", "--force")
+    assert command("match", *views, "-o", tmp_path / "d.pfm", "--max-disparity", 9, *numbers).code == 0
+    np.testing.assert_array_equal(read(tmp_path / "same.tiff").values, depth)
+
+
+def test_views_that_are_not_rectified_are_named(command, tmp_path):
+    wall = np.random.default_rng(1).integers(0, 256, (62, 130, 3), np.uint8)
+    wall = (wall // 2 + np.roll(wall, 1, axis=0) // 2).astype(np.uint8)
+    views = save(tmp_path / "left.png", wall[1:61, 6:116]), save(tmp_path / "right.png", wall[:60, 10:120])
+    ended = command("match", *views, "-o", tmp_path / "d.pfm", "--max-disparity", 9, "--json")
+    assert ended.code == 0, ended.err
+    assert "rectif" in ended.err
+    assert "rectif" in json.loads(ended.out)["warnings"][0]
 
 
 def test_sixteen_bits_and_transparency(command, views, tmp_path):
@@ -82,7 +111,7 @@ def test_sixteen_bits_and_transparency(command, views, tmp_path):
         Image.open(view).convert("RGBA").save(tmp_path / f"clear_{view.name}")
     clear = [tmp_path / f"clear_{view.name}" for view in views]
     for number, pair in enumerate((deep, clear)):
-        ended = command("match", *pair, "-o", tmp_path / f"{number}.npy", "--max-disparity", 9, "--no-prior")
+        ended = command("match", *pair, "-o", tmp_path / f"{number}.npy", "--max-disparity", 9)
         assert ended.code == 0, ended.err
         assert np.median(np.load(tmp_path / f"{number}.npy")) == pytest.approx(SHIFT, abs=0.3)
 
@@ -109,6 +138,17 @@ MISTAKES = {
     "no photograph": (lambda left, right, folder: (left, note(folder)), (), "no photograph"),
     "no such solver": (lambda left, right, folder: (left, right), ("--solver", "magic"), "choose one of"),
     "half a camera": (lambda left, right, folder: (left, right), ("--focal", 100), "--baseline"),
+    "an offset alone": (lambda left, right, folder: (left, right), ("--doffs", 3), "--baseline"),
+    "a calibration without depths": (
+        lambda left, right, folder: (left, right),
+        ("--calib", "{folder}/left.png"),
+        "--depth-out",
+    ),
+    "no calibration": (
+        lambda left, right, folder: (left, right),
+        ("--calib", "{folder}/left.png", "--depth-out", "{folder}/z.tiff"),
+        "no text",
+    ),
     "a variance in integers": (
         lambda left, right, folder: (left, right),
         ("--variance-out", "{folder}/v.png"),

@@ -145,7 +145,7 @@ FILES: dict[str, Call] = {
 }
 STEREO: dict[str, Call] = {
     "StereoPair": lambda d, _: StereoPair(d, d, 1),
-    "match": lambda d, _: match(d, d, max_disparity=1, prior=False, threads=1),
+    "match": lambda d, _: match(d, d, max_disparity=1, threads=1),
 }
 PICTURES: dict[str, Call] = {
     "save_map": written(lambda path, d: pictures.save_map(d, path), ".png"),
@@ -169,7 +169,7 @@ CALLS = RESTORING | CODING | COMPARING | RIVALS | FILES | STEREO | DICTIONARIES 
 ELSEWHERE = {
     "Exponential", "Jeffreys", "Known", "Stationary",  # numbers; with a map they are called by infer
     "Belief", "InputError", "Intrinsics", "LearningStep", "Match", "Origin", "Restoration", "Sensor",  # records
-    "PointCloud", "SparseCode",
+    "PointCloud", "SparseCode", "StereoCalibration",
     "InputWarning",  # the laws of warnings
     "confidence_variance", "read_confidence", "read_normals", "write_normals",  # the laws of formats
     "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading

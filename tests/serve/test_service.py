@@ -72,7 +72,7 @@ def test_a_pair_is_matched(plain):
         content = io.BytesIO()
         Image.fromarray(wall[:, 6 + shift : 60 + shift]).save(content, "png")
         views[name] = (f"{name}.png", content.getvalue())
-    got = arrays(plain.post("match", views, answer="npz", max_disparity=8, prior="false").content)
+    got = arrays(plain.post("match", views, answer="npz", max_disparity=8).content)
     assert np.median(got["disparity"]).round() == 4
     swapped = {"left": views["right"], "right": views["left"]}
     told = plain.finished(plain.post("match", swapped, max_disparity=8))

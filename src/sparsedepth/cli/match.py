@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,12 +21,13 @@ from sparsedepth.cli.batch.plan import (
     require_writable,
 )
 from sparsedepth.cli.options import ForceOption, JsonOption
-from sparsedepth.cli.terminal import print_json, print_line, progress_bar
+from sparsedepth.cli.terminal import print_json, print_line, progress_bar, say_warning
 from sparsedepth.files import read_photo, write, write_array
 from sparsedepth.files.formats import format_of
 from sparsedepth.matching import Stage, stages
 from sparsedepth.stereo import solvers
-from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, Match, Origin, StereoPair
+from sparsedepth.stereo.calibration import StereoCalibration
+from sparsedepth.vocabulary import DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
 MAX_METRES = 65.0
 """Farthest depth in an integer file of millimetres; what is farther is unknown there."""
@@ -46,12 +48,24 @@ def match_command(
     depth_out: Annotated[
         Path | None,
         typer.Option(
-            "--depth-out", help="File for depths in metres; in integers, mm up to 65 m. Needs --focal, --baseline."
+            "--depth-out",
+            help="File for depths in metres; in integers, mm up to 65 m. Needs --calib, or --focal and --baseline.",
         ),
+    ] = None,
+    depth_variance_out: Annotated[
+        Path | None,
+        typer.Option("--depth-variance-out", help="File for their variances, in squared metres: .tiff, ..."),
+    ] = None,
+    calib: Annotated[
+        Path | None,
+        typer.Option("--calib", help="Calibration: calib.txt of Middlebury, or camera_info YAML of the right camera."),
     ] = None,
     focal: Annotated[float | None, typer.Option("--focal", help="Focal length, in pixels.")] = None,
     baseline: Annotated[float | None, typer.Option("--baseline", help="Between the cameras, in metres.")] = None,
-    no_prior: Annotated[bool, typer.Option("--no-prior", help="Variances without the sparse belief; faster.")] = False,
+    doffs: Annotated[
+        float | None,
+        typer.Option("--doffs", help="Right principal point minus the left one, in pixels: 0 in most pairs."),
+    ] = None,
     sensor: Annotated[
         str | None, typer.Option("--sensor", help="File of a sensor in px: noise that the belief allows for.")
     ] = None,
@@ -66,16 +80,19 @@ def match_command(
     Integer files hold disparities as KITTI does, 256 a pixel.
     """
     outputs = {"disparity": output, "variance": variance_out, "origin": origin_out, "depth": depth_out}
+    outputs["depth_variance"] = depth_variance_out
     paths = {name: path for name, path in outputs.items() if path is not None}
-    _require_camera(depth_out, focal, baseline)
+    _require_camera(paths, calib, focal, baseline, doffs)
     _require_outputs(left, right, paths, force)
     begin = time.monotonic()
     solvers.load(solver)
     pair = StereoPair.from_images(read_photo(left), read_photo(right), max_disparity)
-    options: dict[str, Any] = {"prior": not no_prior, "sensor": sensor, "rounds": rounds}
-    found = _follow(stages(pair, solver=solver, **options, threads=threads, seed=seed))
-    _write(found, paths, (focal or 0) * (baseline or 0))
-    facts = _facts(found, pair, solver, not no_prior) | {"seconds": round(time.monotonic() - begin, 3)}
+    camera = _calibration(calib, focal, baseline, doffs, pair.shape)
+    found = _follow(stages(pair, solver=solver, sensor=sensor, rounds=rounds, threads=threads, seed=seed))
+    _write(found, paths, camera)
+    for sentence in found.warnings:
+        say_warning(f"{left}, {right}: {sentence}")
+    facts = _facts(found, pair, solver) | {"seconds": round(time.monotonic() - begin, 3)}
     _print_facts(facts | {name: str(path) for name, path in paths.items()}, left, right, output, as_json)
 
 
@@ -90,12 +107,29 @@ def _follow(steps: Iterator[Stage]) -> Match:
     raise RuntimeError("the stages ended without a result")
 
 
-def _require_camera(depth_out: Path | None, focal: float | None, baseline: float | None) -> None:
-    for name, number in (("focal", focal), ("baseline", baseline)):
-        if (number is None) != (depth_out is None):
-            raise InputError("depths in metres need all of --depth-out, --focal (pixels) and --baseline (metres)")
-        if number is not None and not (np.isfinite(number) and number > 0):
-            raise InputError(f"--{name} is {number:g}; it must be a positive number")
+def _require_camera(
+    paths: dict[str, Path], calib: Path | None, focal: float | None, baseline: float | None, doffs: float | None
+) -> None:
+    """Refuse depths without a calibration, a calibration without depths, and half of one."""
+    by_numbers = focal is not None and baseline is not None
+    given = [number for number in (focal, baseline, doffs, calib) if number is not None]
+    wanted = "depth" in paths or "depth_variance" in paths
+    if wanted != bool(given) or (given and calib is None and not by_numbers):
+        raise InputError(
+            "depths in metres need --depth-out or --depth-variance-out, and --calib FILE or both --focal (pixels) and "
+            "--baseline (metres)"
+        )
+
+
+def _calibration(
+    calib: Path | None, focal: float | None, baseline: float | None, doffs: float | None, shape: tuple[int, int]
+) -> StereoCalibration | None:
+    """Return the calibration of the pair; numbers on the command line stand before those of the file."""
+    numbers = {"focal_px": focal, "baseline_m": baseline, "doffs_px": doffs}
+    given = {name: number for name, number in numbers.items() if number is not None}
+    if calib is not None:
+        return replace(StereoCalibration.from_file(calib, shape), **given)
+    return StereoCalibration(**given) if given else None
 
 
 def _require_outputs(left: Path, right: Path, paths: dict[str, Path], force: bool) -> None:
@@ -103,7 +137,7 @@ def _require_outputs(left: Path, right: Path, paths: dict[str, Path], force: boo
     for name, path in paths.items():
         require_writable(path)
         format_of(path)
-        if name == "variance":
+        if name in ("variance", "depth_variance"):
             require_variance_format(path)
         if name == "origin":
             require_origin_format(path)
@@ -112,41 +146,42 @@ def _require_outputs(left: Path, right: Path, paths: dict[str, Path], force: boo
     require_new(list(paths.values()), force)
 
 
-def _write(found: Match, paths: dict[str, Path], metres: float) -> None:
+def _write(found: Match, paths: dict[str, Path], camera: StereoCalibration | None) -> None:
     """Write the disparities last: where they are, the others are."""
     if "variance" in paths:
         write_array(paths["variance"], found.variance)
     if "origin" in paths:
         write_array(paths["origin"], found.origin)
+    if camera is not None:
+        _write_depth(camera.depth(found), paths)
+    path = paths["disparity"]
+    write(path, found, profile="kitti-disparity" if _integers(path) else None)
+
+
+def _write_depth(metres: Restoration, paths: dict[str, Path]) -> None:
+    """Write depths and their variances; integers hold millimetres up to 65 m."""
+    if "depth_variance" in paths:
+        write_array(paths["depth_variance"], metres.variance)
     if "depth" in paths:
-        path = paths["depth"]
-        depth = _depth(found.disparity, metres)
+        path, depth = paths["depth"], metres.depth
         if _integers(path):
             depth = np.where(depth <= MAX_METRES, depth, np.nan)
         write(path, DepthImage(depth, "m"), profile="mm" if _integers(path) else None)
-    path = paths["disparity"]
-    write(path, found, profile="kitti-disparity" if _integers(path) else None)
 
 
 def _integers(path: Path) -> bool:
     return format_of(path).integers
 
 
-def _depth(disparity: DepthMap, metres: float) -> DepthMap:
-    """Return focal length times baseline over disparity; NaN at infinity."""
-    near = disparity > 0
-    return np.where(near, metres / np.where(near, disparity, 1), np.nan).astype(np.float32)
-
-
-def _facts(found: Match, pair: StereoPair, solver: str, prior: bool) -> dict[str, Any]:
+def _facts(found: Match, pair: StereoPair, solver: str) -> dict[str, Any]:
     return {
         "shape": pair.shape,
         "max_disparity": pair.max_disparity,
         "solver": solver,
-        "prior": prior,
         "filled_share": float((found.origin == Origin.FILLED).mean()),
         "median_disparity": float(np.median(found.disparity)),
         "median_deviation": float(np.sqrt(np.median(found.variance))),
+        "warnings": list(found.warnings),
     }
 
 

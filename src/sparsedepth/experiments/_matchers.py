@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.experiments._cache import cached_arrays, restoration_version, stereo_version
+from sparsedepth.experiments._cache import cached_arrays, stereo_version
 from sparsedepth.experiments._methods import threads
 from sparsedepth.experiments._scenes import PARTS
 from sparsedepth.experiments._variants import Scene
@@ -24,7 +24,7 @@ from sparsedepth.stereo.variance import WINDOW_PX
 from sparsedepth.vocabulary import DepthMap, StereoPair
 
 OURS, THEIRS, SMOOTHED = "sparsedepth match", "OpenCV SGBM, filled", "OpenCV SGBM + WLS"
-WITH_PRIOR, ALONE, LOCAL = "variance", "variance, no prior", "local deviation of the disparity"
+VARIANCE, LOCAL = "variance", "local deviation of the disparity"
 MOST_BAD = {"Tsukuba": 4.2, "Venus": 1.2, "Teddy": 10.6, "Cones": 8.2}
 """Percent of all pixels: what was asked of `match` before it was measured."""
 
@@ -35,7 +35,7 @@ class Matched:
 
     scene: Scene
     maps: Mapping[str, NDArray[Any]]
-    """Disparities of every matcher, and the two variances of ours."""
+    """Disparities of every matcher, and the variance of ours."""
 
     def bad(self, matcher: str, part: str) -> float:
         """Compute the percentage of bad pixels."""
@@ -56,8 +56,7 @@ def matched(scene: Scene) -> Matched:
     """Run all matchers on a scene, or load their maps from the cache."""
     pair = scene.truth.pair
     name = f"matchers up to {pair.max_disparity} px"
-    version = f"{stereo_version()}, {restoration_version()}"
-    return Matched(scene, cached_arrays(name, version, [pair.left, pair.right], lambda: _maps(pair)))
+    return Matched(scene, cached_arrays(name, stereo_version(), [pair.left, pair.right], lambda: _maps(pair)))
 
 
 def _maps(pair: StereoPair) -> dict[str, NDArray[Any]]:
@@ -66,8 +65,7 @@ def _maps(pair: StereoPair) -> dict[str, NDArray[Any]]:
     peers: dict[str, Callable[[StereoPair], DepthMap]] = {THEIRS: opencv.filled, SMOOTHED: opencv.filtered}
     return {
         OURS: found.disparity,
-        WITH_PRIOR: found.variance,
-        ALONE: match(**views, prior=False, threads=threads()).variance,
+        VARIANCE: found.variance,
         **{name: matcher(pair) for name, matcher in peers.items()},
     }
 
@@ -84,9 +82,7 @@ def sections(test: Sequence[Matched], chosen_on: Sequence[Matched]) -> list[str]
     ]
     head = ["", *(each.scene.name for each in test), *(["2005"] if chosen_on else [])]
     groups = [*([each] for each in test), *([chosen_on] if chosen_on else [])]
-    areas = [
-        [by, *(f"{np.mean([m.area(by) for m in group]):.3f}" for group in groups)] for by in (WITH_PRIOR, ALONE, LOCAL)
-    ]
+    areas = [[by, *(f"{np.mean([m.area(by) for m in group]):.3f}" for group in groups)] for by in (VARIANCE, LOCAL)]
     honest = ["squared error / variance", *(f"{np.mean([_honesty(m) for m in group]):.2f}" for group in groups)]
     return [
         "## `match` beside OpenCV",
@@ -103,7 +99,7 @@ def sections(test: Sequence[Matched], chosen_on: Sequence[Matched]) -> list[str]
 
 
 def _honesty(each: Matched) -> float:
-    return calibration(each.error, each.maps[WITH_PRIOR]).overall
+    return calibration(each.error, each.maps[VARIANCE]).overall
 
 
 def verdicts(test: Sequence[Matched]) -> dict[str, tuple[bool, str]]:
@@ -118,11 +114,16 @@ def verdicts(test: Sequence[Matched]) -> dict[str, tuple[bool, str]]:
                 f"{bad:.2f}, {rival:.2f}",
             )
     for other, most in (("random, halved", 0.5), (LOCAL, 1.0)):
-        pairs = [(each.area(WITH_PRIOR), most if other != LOCAL else each.area(LOCAL)) for each in test]
+        pairs = [(each.area(VARIANCE), most if other != LOCAL else each.area(LOCAL)) for each in test]
         found[f"`match`: its variance ranks errors better than {other}, on every scene"] = (
             all(ours < theirs for ours, theirs in pairs),
             ", ".join(f"{ours:.2f} and {theirs:.2f}" for ours, theirs in pairs),
         )
+    ratios = [_honesty(each) for each in test]
+    found["`match`: squared error over variance 0.5 ... 2, on every scene"] = (
+        all(0.5 <= ratio <= 2 for ratio in ratios),
+        ", ".join(f"{ratio:.2f}" for ratio in ratios),
+    )
     return found
 
 
@@ -138,7 +139,7 @@ def draw(each: Matched, path: Path) -> None:
         *(Panel(f"{name}, {each.bad(name, 'all'):.2f} % bad", each.maps[name]) for name in (OURS, SMOOTHED)),
         Panel("truth", truth),
         Panel("error of match, px, up to 5", np.minimum(np.abs(each.error), 5), "error"),
-        Panel("standard deviation of match, px", np.sqrt(each.maps[WITH_PRIOR]), "variance"),
+        Panel("standard deviation of match, px", np.sqrt(each.maps[VARIANCE]), "variance"),
     ]
     limits = float(np.nanmin(truth)), float(np.nanmax(truth))
     save_panels(panels, path, limits=limits, unit="px", columns=3, width=300)

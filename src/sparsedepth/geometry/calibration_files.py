@@ -16,7 +16,7 @@ from sparsedepth.geometry.calibration_json import from_json
 from sparsedepth.geometry.camera_file import CameraFile, from_matrix
 from sparsedepth.vocabulary import InputError
 
-__all__ = ["CameraFile", "read_camera"]
+__all__ = ["CameraFile", "NamedNumbers", "read_camera", "read_text"]
 
 MAX_BYTES = 1 << 18
 MAX_LIST_LETTERS = 1000
@@ -38,12 +38,13 @@ def read_camera(path: Path, shape: tuple[int, int] | None) -> CameraFile:
     try:
         if path.suffix.lower() in PHOTOS:
             return _from_exif(path)
-        return _from_content(_text(path), path.suffix.lower(), shape)
+        return _from_content(read_text(path), path.suffix.lower(), shape)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read a calibration file of text; refuse what is too large or no text."""
     if path.stat().st_size > MAX_BYTES:
         raise InputError(f"it has {path.stat().st_size} bytes; a calibration has at most {MAX_BYTES}")
     try:
@@ -63,16 +64,18 @@ def _from_content(text: str, suffix: str, shape: tuple[int, int] | None) -> Came
 
 
 @dataclass(frozen=True)
-class _Values:
+class NamedNumbers:
     """Named numbers of a text: ``name: 1.5`` or ``name=1.5`` at the beginning of lines."""
 
     text: str
 
     def number(self, name: str) -> float | None:
+        """Return the number of a name; None if there is none."""
         found = re.search(rf"^\s*{re.escape(name)}\s*[:=]\s*({_NUMBER.pattern})\s*$", self.text, re.MULTILINE)
         return None if found is None else float(found[1])
 
     def shape(self, prefix: str = "") -> tuple[int, int] | None:
+        """Return height and width; None if one is missing."""
         sizes = [self.number(f"{prefix}{name}") for name in ("height", "width")]
         found = [int(size) for size in sizes if size is not None and size >= 1]
         return (found[0], found[1]) if len(found) == 2 else None
@@ -96,12 +99,12 @@ def _from_middlebury(text: str) -> CameraFile | None:
     found = re.search(r"^cam0\s*=\s*\[([^\]]{0,200})\]", text, re.MULTILINE)
     if found is None:
         return None
-    return from_matrix([float(number) for number in _NUMBER.findall(found[1])], _Values(text).shape())
+    return from_matrix([float(number) for number in _NUMBER.findall(found[1])], NamedNumbers(text).shape())
 
 
 def _from_orb_slam(text: str) -> CameraFile | None:
     """Read settings of ORB-SLAM, the way TUM's cameras are often given: ``Camera.fx: 535.4``."""
-    values = _Values(text)
+    values = NamedNumbers(text)
     for prefix in ("Camera.", "Camera1.", ""):
         numbers = [values.number(f"{prefix}{name}") for name in ("fx", "fy", "cx", "cy")]
         fx, fy, cx, cy = numbers
@@ -113,7 +116,7 @@ def _from_orb_slam(text: str) -> CameraFile | None:
 
 def _from_camera_info(text: str) -> CameraFile | None:
     """Read camera_info: the projection of rectified pictures, or the camera matrix where there is none."""
-    values = _Values(text)
+    values = NamedNumbers(text)
     shape = values.shape("image_") or values.shape()
     p = values.numbers("projection_matrix", "P", "p")
     if len(p) == 12 and p[0] > 0:

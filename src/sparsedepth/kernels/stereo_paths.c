@@ -106,19 +106,12 @@ static float refined(int64_t n, int64_t best, const uint16_t *total) {
     return (float)best + most(least((float)(below - above) / (float)(2 * bend), 0.5f), -0.5f);
 }
 
-static uint16_t least_of(int64_t begin, int64_t end, const uint16_t *total) {
-    uint16_t found = UINT16_MAX;
-    for (int64_t d = begin; d < end; d++) found = total[d] < found ? total[d] : found;
-    return found;
-}
-
-/* Find the label of the least sum of a pixel, the smallest of equals; margin: how much more the next one costs. */
-static float winner(int64_t n, const uint16_t *total, float *margin) {
-    const uint16_t lowest = least_of(0, n, total);
+/* Find the label of the least sum of a pixel, the smallest of equals. */
+static float winner(int64_t n, const uint16_t *total) {
+    uint16_t lowest = UINT16_MAX;
+    for (int64_t d = 0; d < n; d++) lowest = total[d] < lowest ? total[d] : lowest;
     int64_t best = 0;
     while (total[best] != lowest) best++;
-    const uint16_t before = least_of(0, best - 1, total), behind = least_of(best + 2, n, total);
-    *margin = (float)((before < behind ? before : behind) - lowest);
     return refined(n, best, total);
 }
 
@@ -127,8 +120,8 @@ static float winner(int64_t n, const uint16_t *total, float *margin) {
  * rows: 7 rows of paths and of least costs; edges and penalties: room for 4 directions.
  */
 static void sweep(int64_t height, const Shape *shape, const uint8_t *left, const uint8_t *right, const int16_t *costs,
-                  int64_t order, Row *rows, uint8_t *edges, int16_t *penalties, uint16_t *total, float *disparity,
-                  float *margin) {
+                  int64_t order, Row *rows, uint8_t *edges, int16_t *penalties, uint16_t *total,
+                  float *disparity) {
     const int64_t width = shape->width, wide = width + shape->stride - 1, volume = width * shape->stride;
     const int64_t left_row = shape->n_channels * width, right_row = shape->n_channels * wide;
     for (int64_t k = 0; k < 7; k++) begin_row(width, shape->stride, rows[k]);
@@ -143,11 +136,11 @@ static void sweep(int64_t height, const Shape *shape, const uint8_t *left, const
             sweep_row(shape, edges, penalties, costs + y * volume, from, to, dx, 1, total + y * volume);
         }
         for (int64_t x = 0; disparity && x < width; x++)
-            disparity[y * width + x] = winner(shape->n, total + y * volume + x * shape->stride, margin + y * width + x);
+            disparity[y * width + x] = winner(shape->n, total + y * volume + x * shape->stride);
     }
 }
 
-/* Find the disparity of least summed path costs, with a parabola's fraction, and the margin to the next best.
+/* Find the disparity of least summed path costs, with a parabola's fraction.
  *
  * left: (height, channels, width); right: (height, channels, width + stride - 1), reversed, its first column repeated.
  * costs: (height, width, stride), of which n are labels; total: the same, zeros, receives the sums. room: for paths,
@@ -156,13 +149,13 @@ static void sweep(int64_t height, const Shape *shape, const uint8_t *left, const
 KERNEL void stereo_semi_global(int64_t height, int64_t width, int64_t n_channels, int64_t n, int64_t stride,
                                int64_t jump, const int16_t *penalties, const uint8_t *left, const uint8_t *right,
                                const int16_t *costs, int16_t *room, uint8_t *edges, int16_t *by_label, uint16_t *total,
-                               float *disparity, float *margin) {
+                               float *disparity) {
     const Shape shape = {width, n_channels, n, stride, (uint8_t)jump, penalties};
     Row rows[7];
     for (int64_t k = 0; k < 7; k++) {
         rows[k].paths = room + k * (width + 2) * (stride + 3);
         rows[k].least = rows[k].paths + (width + 2) * (stride + 2);
     }
-    sweep(height, &shape, left, right, costs, 1, rows, edges, by_label, total, 0, 0);
-    sweep(height, &shape, left, right, costs, -1, rows, edges, by_label, total, disparity, margin);
+    sweep(height, &shape, left, right, costs, 1, rows, edges, by_label, total, 0);
+    sweep(height, &shape, left, right, costs, -1, rows, edges, by_label, total, disparity);
 }

@@ -97,7 +97,7 @@ def match(folder: str, facts: Facts, options: dict[str, Any], report: Report) ->
         report(stage.description)
         if stage.result is not None:
             os.remove("pair.npy")
-            return _store_result(facts, stage.result)
+            return _store_result(facts, stage.result) | {"warnings": stage.result.warnings}
     raise RuntimeError("the stages ended without a result")
 
 

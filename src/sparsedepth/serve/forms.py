@@ -159,7 +159,6 @@ class MatchForm(Form):
         None, ge=1, le=4096, description="The largest shift between the views, in pixels; an example has its own."
     )
     solver: str = _choice("semi_global", solvers.names(), "How the views are matched.")
-    prior: bool = Field(True, description="Let the sparse belief speak in the variance; slower.")
 
     @model_validator(mode="after")
     def _ranged(self) -> Self:
@@ -169,7 +168,7 @@ class MatchForm(Form):
 
     def options(self) -> dict[str, Any]:
         """Return the options as the library calls them."""
-        return {"solver": self.solver, "prior": self.prior}
+        return {"solver": self.solver}
 
     def task(self, upload: Upload) -> dict[str, Any]:
         """Return the task that decodes the upload."""

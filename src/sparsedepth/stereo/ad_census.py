@@ -42,7 +42,7 @@ class AdCensus:
     max_cost = 2.0
 
     @classmethod
-    def of(cls, pair: StereoPair, colour_scale: float, census_scale: float) -> AdCensus:
+    def of(cls, pair: StereoPair, colour_scale: float = 30.0, census_scale: float = 15.0) -> AdCensus:
         """Prepare the cost of a pair."""
         n_channels = pair.left.shape[2]
         colour = 1 - np.exp(-np.arange(255 * n_channels + 1) / (n_channels * colour_scale))

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from sparsedepth.parallel import cores, map_in_threads
 from sparsedepth.stereo import occlusion, solvers
-from sparsedepth.stereo.costs import ad_census
+from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.prior import with_belief
 from sparsedepth.stereo.rows import byte_rows
 from sparsedepth.stereo.twolayer import Believe
-from sparsedepth.stereo.variance import disparity_variance, features
+from sparsedepth.stereo.variance import Evidence, disparity_variance
 from sparsedepth.stereo.view_order import looks_swapped
+from sparsedepth.stereo.view_warnings import pair_warnings
 from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair, UnaryCost
 
 DEFAULT_SOLVER = "semi_global"
@@ -52,7 +53,6 @@ def match_stages(
     believe: Believe,
     *,
     solver: str = DEFAULT_SOLVER,
-    prior: bool = True,
     rounds: int = 0,
     threads: int | None = None,
     seed: int = 0,
@@ -64,11 +64,9 @@ def match_stages(
     pair : StereoPair
         The views and the largest disparity.
     believe : callable
-        Infers a `Belief` from a disparity map.
+        Infers a `Belief` from a disparity map, for the rounds.
     solver : str
         One of `sparsedepth.stereo.solvers`.
-    prior : bool
-        Whether the belief is a feature of the variance.
     rounds : int
         How often to solve again with the belief in the cost.
     threads : int, optional
@@ -85,7 +83,7 @@ def match_stages(
     _require_matchable(pair, rounds, threads)
     if rounds or not chosen.any_size:
         _require_small(pair)
-    stages = _planned(prior, rounds)
+    stages = _planned(rounds)
     yield next(stages)
     if looks_swapped(pair):
         raise InputError("the matches point the other way, as if the views were swapped; exchange left and right")
@@ -97,21 +95,16 @@ def match_stages(
     for _ in range(rounds):
         yield next(stages)
         disparity = _solve_with_belief(chosen, views, disparity, believe(disparity), seed)
-    belief = None
-    if prior:
-        yield next(stages)
-        belief = believe(disparity)
-    yield replace(next(stages), result=_result(views, disparity, belief))
+    yield replace(next(stages), result=_result(views, disparity))
 
 
-def _planned(prior: bool, rounds: int) -> Iterator[Stage]:
+def _planned(rounds: int) -> Iterator[Stage]:
     """List all stages, the end among them."""
     plan = [
         "checking the order of the views",
         "matching both views",
         "filling occluded pixels",
         *(f"solving again with the belief, {number + 1} of {rounds}" for number in range(rounds)),
-        *(["inferring the sparse belief"] if prior else []),
     ]
     return (Stage(description, done, len(plan)) for done, description in enumerate([*plan, "done"]))
 
@@ -143,9 +136,15 @@ class _Views:
         edges = occlusion.near_edges(whole, EDGE_RADIUS_PX, threads=threads)
         return occlusion.smooth(median(whole, where=edges, radius=EDGE_RADIUS_PX), threads)
 
-    def against(self, disparity: DepthMap) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Collect what speaks against each disparity: difference of the views, cost of the match, not matched."""
-        return self.lr_difference, ad_census(self.pair)(disparity), self.unmatched
+    @cached_property
+    def cost(self) -> AdCensus:
+        return AdCensus.of(self.pair)
+
+    def evidence(self, disparity: DepthMap) -> Evidence:
+        """Collect what the variance of a map is told from."""
+        pair = self.pair
+        costs = self.cost(disparity)
+        return Evidence(pair.left, pair.max_disparity, disparity, self.left, costs, self.unmatched)
 
 
 def _match_both_ways(
@@ -192,27 +191,19 @@ def _solve_with_belief(
     return occlusion.smooth(chosen.solve(unary, views.pair, disparity, np.random.default_rng(seed)))
 
 
-def match_features(pair: StereoPair, believe: Believe) -> tuple[DepthMap, list[Floats | float]]:
-    """Match a pair with the default solver, and compute the features that its variance is fitted to.
-
-    Returns
-    -------
-    disparity : ndarray of float32, shape (height, width)
-        In pixels.
-    features : list
-        One array of the same shape, or one number, for each of `sparsedepth.stereo.variance.FEATURES`.
-    """
+def match_evidence(pair: StereoPair) -> Evidence:
+    """Match a pair with the default solver, and return what its variance is told from."""
     chosen = solvers.load(DEFAULT_SOLVER)
     left, mirrored = (_solve(chosen, each, seed=0) for each in (pair, pair.mirrored()))
     views = _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), cores())
-    disparity = views.filled()
-    return disparity, features(disparity, *views.against(disparity), believe(disparity))
+    return views.evidence(views.filled())
 
 
-def _result(views: _Views, disparity: DepthMap, belief: Belief | None) -> Match:
-    variance = disparity_variance(disparity, *views.against(disparity), belief)
+def _result(views: _Views, disparity: DepthMap) -> Match:
+    variance = disparity_variance(views.evidence(disparity))
     origin = np.where(views.unmatched, Origin.FILLED, Origin.MEASURED).astype(np.uint8)
-    return Match(disparity, variance, origin)
+    warnings = pair_warnings(views.cost, views.left, views.unmatched, views.pair.max_disparity)
+    return Match(disparity, variance, origin, warnings)
 
 
 def _require_matchable(pair: StereoPair, rounds: int, threads: int | None) -> None:

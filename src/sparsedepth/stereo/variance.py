@@ -1,68 +1,119 @@
 """The expected squared error of a disparity, by a log-linear model of what the views and the map say against it.
 
-The coefficients were fitted to the squared errors on Middlebury 2005 by maximum likelihood (``models/stereo_variance``,
-refitted by training/stereo_variance.py). docs/results/stereo.md has the areas under sparsification curves, against
-random and against the local standard deviation of the disparity.
+Matched and filled pixels have their own coefficients, fitted to the squared errors on Middlebury 2005 and 2006 in
+three sizes (``models/stereo_variance``, refitted by training/stereo_variance.py). What is unknown is at most as
+uncertain as a number somewhere in the range. docs/results/stereo.md has areas under
+sparsification curves and calibrations.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_cdt
 
 from sparsedepth.fitted import load_fitted
 from sparsedepth.neighbourhood import box_mean, local_variance
-from sparsedepth.vocabulary import Belief, DepthMap, Floats
+from sparsedepth.vocabulary import DepthMap, Floats
 
-WINDOW_PX = 5
-"""The side of the square in which disparities and matching costs are averaged; chosen on Middlebury 2005."""
-MAX_DIFFERENCE_PX = 20.0
-"""Views that disagree by more are no worse; chosen on Middlebury 2005."""
-FEATURES = ("constant", "log_local_variance", "log_lr_difference", "match_cost", "filled", "log_belief_variance")
-"""What the coefficients belong to; the last one only with a belief."""
+WINDOW_PX, WIDE_WINDOW_PX = 5, 15
+"""Sides of the squares in which disparities and costs are averaged; chosen on Middlebury 2005."""
+NEAR_SHARE_PX, WIDE_SHARE_PX = 9, 31
+"""Sides of the squares in which unmatched pixels are counted."""
+MAX_MOVE_PX = 20.0
+"""Disparities that filling and smoothing changed by more are no worse."""
+FEATURES = (
+    "constant",
+    "log_spread",
+    "log_wide_spread",
+    "match_cost",
+    "log_moved",
+    "log_distance",
+    "unmatched_near",
+    "unmatched_wide",
+    "log_texture",
+    "relative_disparity",
+    "log_range",
+)
+"""What the coefficients belong to."""
 
 
-def disparity_variance(
-    disparity: DepthMap, lr_difference: Floats, match_cost: Floats, filled: NDArray[np.bool_], belief: Belief | None
-) -> DepthMap:
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the variance of a map is told from; all maps are (height, width)."""
+
+    left: Floats
+    """The left view, (height, width, channels)."""
+    max_disparity: int
+    disparity: DepthMap
+    """In pixels, without holes."""
+    solved: DepthMap
+    """The disparities as the solver gave them."""
+    match_cost: Floats
+    """The AD-census cost of each disparity."""
+    unmatched: NDArray[np.bool_]
+    """The pixels that were filled, not matched."""
+
+
+def disparity_variance(evidence: Evidence) -> DepthMap:
     """Estimate the squared error of each disparity.
-
-    Parameters
-    ----------
-    disparity : ndarray of float, shape (height, width)
-        In pixels, without holes.
-    lr_difference : ndarray of float, shape (height, width)
-        By how much the maps of both views disagree, in pixels; infinite outside of the other view.
-    match_cost : ndarray of float, shape (height, width)
-        The AD-census cost of each match.
-    filled : ndarray of bool, shape (height, width)
-        The pixels that were filled, not matched.
-    belief : Belief or None
-        What the sparse model believes of the map.
 
     Returns
     -------
     ndarray of float32, shape (height, width)
-        The variance, in squared pixels.
+        The variance, in squared pixels, at most that of a number somewhere in the range.
     """
-    fitted = load_fitted("stereo_variance").arrays["without_belief" if belief is None else "with_belief"]
-    columns = features(disparity, lr_difference, match_cost, filled, belief)
-    terms = (weight * column for weight, column in zip(fitted.tolist(), columns, strict=True))
-    return np.exp(sum(terms)).astype(np.float32)
+    matched, filled = load_fitted("stereo_variance").arrays["weights"].astype(np.float32)
+    exponent = np.zeros(evidence.disparity.shape, np.float32)
+    for ours, theirs, column in zip(matched, filled, features(evidence), strict=True):
+        exponent += np.where(evidence.unmatched, theirs, ours) * column
+    return bounded(np.exp(exponent), evidence.max_disparity).astype(np.float32)
 
 
-def features(
-    disparity: DepthMap, lr_difference: Floats, match_cost: Floats, filled: NDArray[np.bool_], belief: Belief | None
-) -> list[Floats | float]:
+def bounded(variance: Floats, max_disparity: int) -> Floats:
+    """Bound variances by that of a number somewhere in the range, smoothly.
+
+    >>> bounded(np.array([0.01, 1e6]), 59).round(2).tolist()
+    [0.01, 299.91]
+    """
+    most = np.float32((max_disparity + 1) ** 2 / 12)
+    return variance * (most / (most + variance))
+
+
+def features(evidence: Evidence) -> list[Floats | float]:
     """Compute the `FEATURES` of each pixel, whose weighted sum is the logarithm of the variance."""
-    spread = local_variance(np.asarray(disparity, np.float64), WINDOW_PX)
-    columns = [
+    disparity = np.asarray(evidence.disparity, np.float64)
+    moved = np.minimum(np.abs(evidence.disparity - evidence.solved), MAX_MOVE_PX)
+    unmatched = evidence.unmatched.astype(np.float32)
+    return [
         1.0,
-        np.log(0.05 + spread),
-        np.log(0.05 + np.minimum(lr_difference, MAX_DIFFERENCE_PX) ** 2),
-        box_mean(match_cost, WINDOW_PX),
-        filled,
+        _log(0.05 + local_variance(disparity, WINDOW_PX)),
+        _log(0.05 + local_variance(disparity, WIDE_WINDOW_PX)),
+        box_mean(evidence.match_cost, WINDOW_PX),
+        _log(0.05 + moved**2),
+        np.log1p(_distance(evidence.unmatched)),
+        box_mean(unmatched, NEAR_SHARE_PX),
+        box_mean(unmatched, WIDE_SHARE_PX),
+        np.log1p(box_mean(_gradient(evidence.left), WINDOW_PX)),
+        evidence.disparity / np.float32(evidence.max_disparity),
+        float(np.log(evidence.max_disparity)),
     ]
-    if belief is not None:
-        columns.append(np.log(0.02 + np.minimum(belief.variance, MAX_DIFFERENCE_PX**2)))
-    return columns
+
+
+def _log(values: Floats) -> Floats:
+    return np.log(values.astype(np.float32))
+
+
+def _distance(unmatched: NDArray[np.bool_]) -> Floats:
+    """Measure how far each unmatched pixel is from a matched one, in rows or columns, whichever are more."""
+    if unmatched.all():
+        return np.full(unmatched.shape, max(unmatched.shape), np.float32)
+    return np.asarray(distance_transform_cdt(unmatched, "chessboard"), np.float32)
+
+
+def _gradient(view: Floats) -> Floats:
+    """Compute how much the brightness of each pixel differs from that of its left neighbour."""
+    grey = np.add.reduce([view[..., channel] for channel in range(view.shape[2])]) * np.float32(1 / view.shape[2])
+    return np.abs(np.diff(grey, axis=1, prepend=grey[:, :1]))

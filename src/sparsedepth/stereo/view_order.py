@@ -18,7 +18,7 @@ MIN_FRACTION_BETTER = 0.1
 def looks_swapped(pair: StereoPair) -> bool:
     """Test whether far more pixels match both ways if the views are exchanged."""
     factor = min(-(-pair.max_disparity // SEARCHED_DISPARITIES), *(max(side // 8, 1) for side in pair.shape))
-    left, right = (_reduced(view, factor) for view in (pair.left, pair.right))
+    left, right = (reduced(view, factor) for view in (pair.left, pair.right))
     reach = min(max(-(-pair.max_disparity // factor), 1), left.shape[1] - 1)
     as_given, exchanged = (
         _consistent(StereoPair(*views, max_disparity=reach)) for views in ((left, right), (right, left))
@@ -38,7 +38,7 @@ def _consistent(pair: StereoPair) -> float:
     return float((lr_difference(*both_ways(pair)) <= 1).mean())
 
 
-def _reduced(view: Floats, factor: int) -> Floats:
+def reduced(view: Floats, factor: int) -> Floats:
     """Average square blocks of a view; incomplete blocks are cut off."""
     height, width = (side // factor for side in view.shape[:2])
     blocks = view[: height * factor, : width * factor].reshape(height, factor, width, factor, -1)

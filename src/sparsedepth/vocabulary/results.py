@@ -168,6 +168,8 @@ class Match(Shown):
     disparity: DepthMap
     variance: DepthMap
     origin: NDArray[np.uint8]
+    warnings: tuple[str, ...] = ()
+    """Sentences on what is suspicious about the views, such as rows that do not correspond."""
 
     def __repr__(self) -> str:
         return f"Match({_summary(self.disparity, 'disparities in px', self.origin, self.variance, 'px')})"

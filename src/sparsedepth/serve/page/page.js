@@ -83,8 +83,7 @@ function showOptions() {
 
 function fields() {
   if (task() === "match") {
-    const range = chosen.example ? {} : { max_disparity: $("max-disparity").value };
-    return { ...range, prior: String($("prior").checked) };
+    return chosen.example ? {} : { max_disparity: $("max-disparity").value };
   }
   const given = { profile: $("profile").value, scale: $("scale").value, sensor: $("sensor").value === "file" ? record : $("sensor").value };
   if (given.sensor === "auto" && chosen.example in about.example_sensors) given.sensor = about.example_sensors[chosen.example];

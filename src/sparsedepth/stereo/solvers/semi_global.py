@@ -18,7 +18,7 @@ from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.costs import ad_census, sample
 from sparsedepth.stereo.prior import Feedback
 from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
-from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
+from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
 
 data_cost = ad_census
 feedback = Feedback(prior=1.0, least_weight=1.0)
@@ -67,6 +67,7 @@ def solve(
     step_penalty: float = 1.0,
     jump_penalty: float = 4.0,
     jump: float = 12.0,
+    bands: Bands = Bands(),
 ) -> DepthMap:
     """Find the least of the summed path costs, refined by a parabola; ``start`` and ``rng`` are not used.
 
@@ -74,29 +75,15 @@ def solve(
     difference of colours, 0..255, from which on an edge is expected.
     """
     del start, rng
-    return solve_with_margin(unary, pair, step_penalty=step_penalty, jump_penalty=jump_penalty, jump=jump)[0]
-
-
-def solve_with_margin(
-    unary: UnaryCost,
-    pair: StereoPair,
-    *,
-    step_penalty: float = 1.0,
-    jump_penalty: float = 4.0,
-    jump: float = 12.0,
-    bands: Bands = Bands(),
-) -> tuple[DepthMap, Floats]:
-    """Solve as `solve` does; the margin is what the next best disparity costs more, in the mean of the eight paths."""
     costs, scale = _whole_costs(unary, pair, max(step_penalty, jump_penalty))
     penalties = np.rint(scale * np.outer([step_penalty, jump_penalty], PENALTY_FACTORS)).astype(np.int16)
     left, right = byte_rows(pair.left), byte_rows(pair.right)
-    disparity, margin = (np.empty(pair.shape, np.float32) for _ in range(2))
+    disparity = np.empty(pair.shape, np.float32)
     for band, around in bands.of(pair.shape[0], 4 * pair.shape[1] * _stride(pair)):
         views = left[around], reversed_rows(right[around], _stride(pair) - 1)
         found = _aggregate(costs(around), pair, *views, penalties, int(np.clip(jump, 0, 255)))
-        for whole, part in zip((disparity, margin), found, strict=True):
-            whole[band] = part[band.start - around.start :][: band.stop - band.start]
-    return disparity, margin / np.float32(8 * scale)
+        disparity[band] = found[band.start - around.start :][: band.stop - band.start]
+    return disparity
 
 
 def _stride(pair: StereoPair) -> int:
@@ -126,16 +113,14 @@ def _scale(most: float) -> float:
     return float(2 ** np.floor(np.log2(MAX_PATH / most)))
 
 
-def _aggregate(
-    costs: Volume, pair: StereoPair, left: Bytes, right: Bytes, penalties: Volume, jump: int
-) -> tuple[DepthMap, Floats]:
-    """Add up the paths of a band, and find the label of the least sum and its margin."""
+def _aggregate(costs: Volume, pair: StereoPair, left: Bytes, right: Bytes, penalties: Volume, jump: int) -> DepthMap:
+    """Add up the paths of a band, and find the label of the least sum."""
     height, width, stride = costs.shape
     n, n_channels = pair.max_disparity + 1, left.shape[1]
     room = np.empty(7 * (width + 2) * (stride + 3), np.int16)
     edges, by_label = np.empty(width + stride, np.uint8), np.empty(4 * (width + stride), np.int16)
     total = np.zeros(costs.shape, np.uint16)
-    disparity, margin = (np.empty((height, width), np.float32) for _ in range(2))
+    disparity = np.empty((height, width), np.float32)
     sizes = height, width, n_channels, n, stride, jump
-    stereo_paths.semi_global(*sizes, penalties, left, right, costs, room, edges, by_label, total, disparity, margin)
-    return disparity, margin
+    stereo_paths.semi_global(*sizes, penalties, left, right, costs, room, edges, by_label, total, disparity)
+    return disparity
