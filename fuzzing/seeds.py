@@ -55,6 +55,12 @@ def _tiffs() -> Iterator[bytes]:
         content = io.BytesIO()
         tifffile.imwrite(content, np.ones((3, 4), dtype), byteorder=order, photometric="minisblack", **options)
         yield content.getvalue()
+    place = [(34735, 3, 8, (1, 1, 0, 1, 4099, 0, 1, 9001), True), (33550, 12, 3, (1.0, 1.0, 0.0), True)]
+    words = [(42112, 2, 0, "<GDALMetadata></GDALMetadata>", True), (42113, 2, 0, "-9999", True)]
+    for order in "<>":
+        content = io.BytesIO()
+        tifffile.imwrite(content, np.ones((3, 4), np.float32), byteorder=order, extratags=place + words, metadata=None)
+        yield content.getvalue()
     for mode, compression in (("L", "tiff_lzw"), ("I;16", "packbits"), ("F", "tiff_lzw")):
         yield _picture(Image.new(mode, (4, 3), 7), "TIFF", compression=compression)
 

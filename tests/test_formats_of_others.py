@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
-from sparsedepth import InputError, denoise
+from sparsedepth import InputError, Restoration, denoise
 from sparsedepth.files import (
     DepthImage,
     confidence_variance,
@@ -154,6 +154,24 @@ def test_confidences_become_variances(codes, tmp_path):
     np.testing.assert_allclose(np.sqrt(variance[known & (levels == 2)]), 0.01 * SCENE[known & (levels == 2)])
     result = denoise(DepthImage(SCENE, "m"), variance=variance, quality="fast")
     assert np.isfinite(result.depth[levels == 0]).mean() > 0.9, "what is not trusted is filled"
+
+
+def test_confidences_on_the_command_line(command, tmp_path):
+    for name in ("depth", "confidence"):
+        (tmp_path / name).mkdir()
+    levels = np.where(abs(X - 20) < 3, 0, 2).astype(np.uint8)
+    Image.fromarray(np.nan_to_num(1000 * SCENE).astype(np.uint16)).save(tmp_path / "depth" / "000.png")
+    Image.fromarray(levels).save(tmp_path / "confidence" / "000.png")
+    words = ("--profile", "mm", "--quality", "fast", "--confidence", tmp_path / "confidence")
+    ended = command("denoise", tmp_path / "depth", "-o", f"{tmp_path / 'out'}/", "--npz", *words)
+    assert ended.code == 0, ended.err
+    image = read(tmp_path / "depth" / "000.png", "mm")
+    expected = denoise(image, variance=confidence_variance(image, levels), quality="fast")
+    np.testing.assert_array_equal(Restoration.load(tmp_path / "out" / "000.npz").depth, expected.depth)
+    both = ("--sensor-variance", tmp_path / "confidence" / "000.png")
+    ended = command("denoise", tmp_path / "depth", "-o", f"{tmp_path / 'two'}/", *words, *both)
+    assert ended.code == 2
+    assert "twice" in ended.err
 
 
 def test_what_is_no_confidence_is_a_sentence(tmp_path):

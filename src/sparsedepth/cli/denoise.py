@@ -74,6 +74,13 @@ SensorVariance = Annotated[
         help="Variance of each pixel, in squared units; a file for all maps, or a folder with one of each name.",
     ),
 ]
+ConfidenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--confidence",
+        help="Confidences of ARKit (low, medium, high) instead of variances: a file for all maps, or a folder.",
+    ),
+]
 GuideOption = Annotated[
     str | None,
     typer.Option(
@@ -129,6 +136,7 @@ def denoise_command(
     method: MethodOption = None,
     sensor: SensorOption = None,
     sensor_variance: SensorVariance = None,
+    confidence: ConfidenceOption = None,
     guide: GuideOption = None,
     second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
     fill: FillOption = "auto",
@@ -152,7 +160,9 @@ def denoise_command(
     reader = MapReader(profile, scale, invalid)
     with piped(inputs, output, ".npz" if npz else None) as (sources, result):
         targets = plan_targets(sources, result, variance_out, origin_out, npz)
-        spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
+        spec = _spec(
+            options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide, confidence
+        )
         run = RunOptions(result, jobs, force, skip_existing, resume, cluster, as_json, strict)
         run_batch("denoising", spec, targets, run)
 
@@ -173,6 +183,7 @@ def inpaint_command(
     method: MethodOption = None,
     sensor: SensorOption = None,
     sensor_variance: SensorVariance = None,
+    confidence: ConfidenceOption = None,
     guide: GuideOption = None,
     fill: FillOption = "auto",
     holes: HolesOption = "auto",
@@ -189,7 +200,9 @@ def inpaint_command(
     reader = MapReader(profile, scale, invalid)
     with piped(inputs, output, ".npz" if npz else None) as (sources, result):
         targets = plan_targets(sources, result, variance_out, origin_out, npz)
-        spec = _spec(options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide)
+        spec = _spec(
+            options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide, confidence
+        )
         run = RunOptions(result, jobs, force, skip_existing, resume, cluster, as_json, strict)
         run_batch("inpainting", spec, targets, run)
 

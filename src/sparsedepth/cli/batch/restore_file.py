@@ -55,7 +55,7 @@ def _restore_in_memory(spec: RestoreSpec, target: Target, blank: Outcome, contex
     image = spec.read(target.source)
     context.notes.add(target.source.name, image.assumed)
     with _errors_name(target.source):
-        result = spec.restore(image, **spec.read_extras(target), threads=context.threads)
+        result = spec.restore(image, **spec.read_extras(target, image), threads=context.threads)
         _report_warnings(target, _warnings(spec, target, result), context)
     shares = np.bincount(result.origin.ravel(), minlength=len(Origin)) / result.origin.size
     if shares[Origin.REFUSED] == 1:
@@ -137,7 +137,7 @@ def _write(spec: RestoreSpec, target: Target, result: Restoration) -> str:
 
 def _can_stay_mapped(spec: RestoreSpec, target: Target) -> bool:
     """Return whether a map is large, and what is asked for can be written piece by piece."""
-    plain = spec.output_profile is None and spec.output_scale is None and spec.guide is None
+    plain = spec.output_profile is None and spec.output_scale is None and spec.guide is None and spec.confidence is None
     outputs = [path for path in (target.output, target.variance) if path is not None]
     mappable = all(path.suffix.lower() in memmap.SUFFIXES for path in outputs)
     return plain and mappable and memmap.should_map(target.source, spec.mapped_pixels)

@@ -18,10 +18,10 @@ from sparsedepth.cli.batch.plan import Target, file_for
 from sparsedepth.cli.options import MapReader
 from sparsedepth.cli.terminal import warn
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.files import memmap, read_array, read_photo
+from sparsedepth.files import confidence_variance, memmap, read_array, read_confidence, read_photo
 from sparsedepth.files.profiles import profile_named
 from sparsedepth.sensors import Sensor
-from sparsedepth.vocabulary import InputError, Restoration
+from sparsedepth.vocabulary import DepthImage, InputError, Restoration
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class RestoreSpec:
     output_scale: float | None
     sensor_variance: str | None
     guide: str | None = None
+    confidence: str | None = None
+    """Confidences of ARKit, a file or a folder: the sensor's variance is that of their levels."""
     mapped_pixels: int = memmap.MIN_PIXELS
     """Pixels above which a map stays in its file."""
     release_seconds: float = memmap.RELEASE_SECONDS
@@ -44,7 +46,9 @@ class RestoreSpec:
     def __post_init__(self) -> None:
         if self.output_profile is not None:
             profile_named(self.output_profile)
-        for path in (self.sensor_variance, self.guide):
+        if self.sensor_variance is not None and self.confidence is not None:
+            raise InputError("--sensor-variance and --confidence say the same twice; give one of them")
+        for path in (self.sensor_variance, self.guide, self.confidence):
             if path is not None and not os.path.exists(path):
                 raise InputError(f"there is no file {path}")
 
@@ -69,13 +73,16 @@ class RestoreSpec:
 
     def inputs_of(self, target: Target) -> list[Path]:
         """Return the files that a map's result is made of."""
-        found = (target.source, self.variance_file(target), self._guide_file(target))
+        found = (target.source, self.variance_file(target), self._guide_file(target), self._confidence_file(target))
         return [path for path in found if path is not None]
 
-    def read_extras(self, target: Target) -> dict[str, Any]:
+    def read_extras(self, target: Target, image: DepthImage) -> dict[str, Any]:
         """Read the sensor's variance of this map and the guide picture, if there are any."""
-        guide = self._guide_file(target)
-        return {"variance": self.read_variance(target)} | ({} if guide is None else {"guide": read_photo(guide)})
+        guide, levels = self._guide_file(target), self._confidence_file(target)
+        variance = self.read_variance(target)
+        if levels is not None:
+            variance = confidence_variance(image, read_confidence(levels))
+        return {"variance": variance} | ({} if guide is None else {"guide": read_photo(guide)})
 
     def read_variance(self, target: Target) -> Any:
         """Read the sensor's variance of this map, or return None."""
@@ -85,6 +92,9 @@ class RestoreSpec:
     def variance_file(self, target: Target) -> Path | None:
         """Return the file of the sensor's variance of this map, if there is one."""
         return None if self.sensor_variance is None else file_for(Path(self.sensor_variance), target.name)
+
+    def _confidence_file(self, target: Target) -> Path | None:
+        return None if self.confidence is None else file_for(Path(self.confidence), target.name)
 
     @cached_property
     def guides(self) -> Guides | None:
