@@ -57,7 +57,7 @@ def matched_windows(unary: UnaryCost, pair: StereoPair, *, side: int = 5) -> Dep
 
 def matched_by_cost(unary: UnaryCost, pair: StereoPair) -> DepthMap:
     """Match semi-globally with a cost of the scale of `costs.photo_consistency`."""
-    return semi_global.solve(unary, pair, None, np.random.default_rng(0), step_penalty=0.3, jump_penalty=1.2)
+    return semi_global.solve(unary, pair, None, np.random.default_rng(0), step_penalty=0.3, jump_penalty=1.2, jump=12.0)
 
 
 def matched_both_ways(pair: StereoPair) -> tuple[DepthMap, NDArray[np.bool_]]:
