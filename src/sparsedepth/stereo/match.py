@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def match_stages(
         _require_small(pair)
     stages = _planned(rounds)
     yield next(stages)
-    if looks_swapped(pair):
+    if looks_swapped(pair, threads or cores()):
         raise InputError("the matches point the other way, as if the views were swapped; exchange left and right")
     stage = next(stages)
     yield stage
@@ -200,9 +201,14 @@ def match_evidence(pair: StereoPair) -> Evidence:
 
 
 def _result(views: _Views, disparity: DepthMap) -> Match:
-    variance = disparity_variance(views.evidence(disparity))
+    """Estimate the variance and look for what is suspicious, each in a thread if there are two."""
+    evidence, cost = views.evidence(disparity), views.cost
+    work: list[Callable[[], Any]] = [
+        lambda: disparity_variance(evidence),
+        lambda: pair_warnings(cost, views.left, views.unmatched, views.pair.max_disparity),
+    ]
+    variance, warnings = map_in_threads(lambda task: task(), work, min(views.threads, 2))
     origin = np.where(views.unmatched, Origin.FILLED, Origin.MEASURED).astype(np.uint8)
-    warnings = pair_warnings(views.cost, views.left, views.unmatched, views.pair.max_disparity)
     return Match(disparity, variance, origin, warnings)
 
 

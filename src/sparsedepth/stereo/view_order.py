@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsedepth.parallel import map_in_threads
 from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.occlusion import lr_difference
 from sparsedepth.stereo.solvers import semi_global
@@ -15,14 +16,13 @@ MIN_FRACTION_BETTER = 0.1
 """By so much of all pixels the other order must be better; it is in all 27 scenes of Middlebury 2005 and 2006."""
 
 
-def looks_swapped(pair: StereoPair) -> bool:
+def looks_swapped(pair: StereoPair, threads: int = 1) -> bool:
     """Test whether far more pixels match both ways if the views are exchanged."""
     factor = min(-(-pair.max_disparity // SEARCHED_DISPARITIES), *(max(side // 8, 1) for side in pair.shape))
     left, right = (reduced(view, factor) for view in (pair.left, pair.right))
     reach = min(max(-(-pair.max_disparity // factor), 1), left.shape[1] - 1)
-    as_given, exchanged = (
-        _consistent(StereoPair(*views, max_disparity=reach)) for views in ((left, right), (right, left))
-    )
+    orders = (StereoPair(*views, max_disparity=reach) for views in ((left, right), (right, left)))
+    as_given, exchanged = map_in_threads(_consistent, orders, min(threads, 2))
     return exchanged > as_given + MIN_FRACTION_BETTER
 
 
