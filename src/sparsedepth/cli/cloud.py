@@ -27,14 +27,21 @@ from sparsedepth.files import read_array, read_photo
 from sparsedepth.files.numpy_arrays import array_names
 from sparsedepth.geometry import PointCloud, point_cloud
 from sparsedepth.geometry.cloud_files import SUFFIXES
-from sparsedepth.vocabulary import DepthImage, InputError, Origin, Restoration
+from sparsedepth.stereo.calibration import StereoCalibration
+from sparsedepth.vocabulary import DepthImage, InputError, Match, Origin, Restoration
 
 
 @takes_pipes(".ply")
 def cloud_command(
     file: Annotated[Path, typer.Argument(help="A depth map, or a result (.npz) with variance and origin.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The points: .ply or .pcd, binary.")],
-    intrinsics: Annotated[str, typer.Option("--intrinsics", metavar=INTRINSICS_METAVAR, help=f"{INTRINSICS_HELP}.")],
+    intrinsics: Annotated[
+        str | None, typer.Option("--intrinsics", metavar=INTRINSICS_METAVAR, help=f"{INTRINSICS_HELP}.")
+    ] = None,
+    calib: Annotated[
+        Path | None,
+        typer.Option("--calib", help="Of the pair, for disparities: calib.txt, or camera_info of the right camera."),
+    ] = None,
     colour: Annotated[
         Path | None, typer.Option("--colour", "--color", help="A picture of the same view and size.")
     ] = None,
@@ -61,16 +68,20 @@ def cloud_command(
         raise InputError(f"{output}: clouds are written as {' or '.join(SUFFIXES)}; choose one of these")
     if unit is not None and unit not in ("m", "mm"):
         raise InputError(f"--to is {unit!r}; choose m or mm")
+    if intrinsics is None and calib is None:
+        raise InputError("a cloud needs the camera: --intrinsics; or --calib, for disparities of a stereo pair")
     require_writable(output)
     require_apart(Sources([Source(file, Path(file.name))], many=False), [output])
     require_new([output], force)
     image = MapReader(profile, scale, invalid)(file)
     if image.assumed:
         warn(image.assumed)
-    camera = parse_intrinsics(intrinsics, (image.values.shape[0], image.values.shape[1]))
+    shape = image.values.shape[0], image.values.shape[1]
+    camera = parse_intrinsics(intrinsics or str(calib), shape)
     picture = None if colour is None else read_photo(colour)
     try:
-        cloud = point_cloud(_result(file, image, variance), camera, picture, max_std=max_std)
+        result = _in_metres(_result(file, image, variance), calib, shape)
+        cloud = point_cloud(result, camera, picture, max_std=max_std)
         cloud = cloud if unit is None else cloud.to(unit)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
@@ -89,6 +100,16 @@ def _result(file: Path, image: DepthImage, variance: Path | None) -> Restoration
     if origin.shape != image.values.shape:
         raise InputError(f"{file}: its origins have shape {origin.shape} and its map {image.values.shape}")
     return Restoration(image.values, spread, origin.astype(np.uint8)).described_by(image)
+
+
+def _in_metres(result: Restoration, calib: Path | None, shape: tuple[int, int]) -> Restoration:
+    """Return depths; disparities become some by the calibration of their pair."""
+    if calib is None:
+        return result
+    if result.kind != "disparity":
+        raise InputError(f"--calib is for disparities, and the map holds {result.kind}; drop it, or say its --profile")
+    found = Match(result.depth, result.variance, result.origin)
+    return StereoCalibration.from_file(calib, shape).depth(found)
 
 
 def _print(cloud: PointCloud, file: Path, output: Path, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from sparsedepth.files.errors import describe_errors
 from sparsedepth.files.profiles import as_text, from_text
 from sparsedepth.files.reading import MOST_BYTES, MOST_PIXELS
 from sparsedepth.files.stored import Budget
-from sparsedepth.vocabulary import InputError, Kind, Match, Origin, Profile, Restoration, Unit
+from sparsedepth.vocabulary import InputError, Match, Origin, Profile, Restoration
 
 PARTS = ("variance", "origin")
 
@@ -26,11 +26,11 @@ def save_result(path: str | Path, result: Restoration | Match) -> None:
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path}: a result is saved as .npz; other formats hold its map: sparsedepth.files.write")
     more: dict[str, Any] = {"variance": np.asarray(result.variance), "origin": np.asarray(result.origin)}
+    more["warnings"] = np.array(json.dumps(result.warnings)[: numpy_arrays.MAX_TEXT_BYTES // 4])
     if isinstance(result, Match):
         values, meaning = result.disparity, Profile("", "px", "disparity")
     else:
         values, meaning = result.depth, Profile("", result.unit, result.kind)
-        more["warnings"] = np.array(json.dumps(result.warnings)[: numpy_arrays.MAX_TEXT_BYTES // 4])
         if result.profile is not None:
             more["profile"] = np.array(as_text(result.profile))
     write_atomically(path, numpy_arrays.write_npz(np.asarray(values), meaning, **more))
@@ -48,21 +48,22 @@ def load_result(path: str | Path, kind: type[Restoration] | type[Match]) -> Any:
         variance, origin = (numpy_arrays.read_named(path, budget, name) for name in PARTS)
         _check(stored.pixels, variance, origin)
         if kind is Match:
-            return Match(stored.pixels, variance, origin.astype(np.uint8, copy=False))
-        return _restoration(path, stored.pixels, variance, origin, stored.declared)
+            return Match(stored.pixels, variance, origin.astype(np.uint8, copy=False), _warnings(path))
+        meaning, profile = stored.declared, from_text(_text(path, "profile"))
+        origin = origin.astype(np.uint8, copy=False)
+        return Restoration(stored.pixels, variance, origin, meaning.unit, meaning.kind, profile, _warnings(path))
 
 
-def _restoration(path: Path, depth: Any, variance: Any, origin: Any, meaning: Profile) -> Restoration:
+def _text(path: Path, name: str) -> str:
     with zipfile.ZipFile(path) as archive:
-        texts = {name: numpy_arrays.small_text(archive, name) for name in ("profile", "warnings")}
+        return numpy_arrays.small_text(archive, name)
+
+
+def _warnings(path: Path) -> tuple[str, ...]:
     try:
-        warnings = tuple(str(sentence) for sentence in json.loads(texts["warnings"] or "[]"))
+        return tuple(str(sentence) for sentence in json.loads(_text(path, "warnings") or "[]"))
     except (ValueError, TypeError, RecursionError):
-        warnings = ()
-    unit: Unit = meaning.unit
-    kind: Kind = meaning.kind
-    origin = origin.astype(np.uint8, copy=False)
-    return Restoration(depth, variance, origin, unit, kind, from_text(texts["profile"]), warnings)
+        return ()
 
 
 def _check(values: Any, variance: Any, origin: Any) -> None:

@@ -179,7 +179,7 @@ def _parts(
 ) -> tuple[DepthImage, DepthMap, NDArray[np.uint8]]:
     """Return the map, its variances (NaN = unknown) and its origins."""
     if isinstance(result, Match):
-        raise InputError("a match holds disparities; turn them into depth by the calibration of the cameras first")
+        raise InputError("a match holds disparities; turn them into depth first: StereoCalibration.depth, or --calib")
     image = result.image if isinstance(result, Restoration) else result
     image = image if isinstance(image, DepthImage) else DepthImage(as_array("the map", image), unit or "")
     if unit is not None and image.unit not in ("", unit):
@@ -199,7 +199,7 @@ def _parts(
 def _as_depth(image: DepthImage, variance: DepthMap) -> tuple[DepthMap, DepthMap]:
     """Return depths and their variances; those of inverse depths are of first order."""
     if image.kind == "disparity":
-        raise InputError("the map holds disparities; turn them into depth by the calibration of the cameras first")
+        raise InputError("the map holds disparities; turn them into depth first: StereoCalibration.depth, or --calib")
     if image.kind == "height":
         raise InputError(
             "the map holds heights, which no pinhole camera sees; take columns, rows and heights as points"

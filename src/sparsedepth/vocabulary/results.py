@@ -158,6 +158,8 @@ class Match(Shown):
     origin
         (height, width) uint8, the `Origin` of each pixel. Filled are those that the right view does not show, or shows
         elsewhere.
+    warnings
+        Sentences on what is suspicious about the views, such as rows that do not correspond.
 
     Examples
     --------
@@ -169,7 +171,6 @@ class Match(Shown):
     variance: DepthMap
     origin: NDArray[np.uint8]
     warnings: tuple[str, ...] = ()
-    """Sentences on what is suspicious about the views, such as rows that do not correspond."""
 
     def __repr__(self) -> str:
         return f"Match({_summary(self.disparity, 'disparities in px', self.origin, self.variance, 'px')})"
