@@ -66,6 +66,14 @@ def read_normals(path: str | Path, *, most_pixels: int = MOST_NORMALS) -> Floats
     Returns
     -------
     (height, width, 3) float32 in the frame of the camera; NaN = unknown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "normals.bin"
+    >>> write_normals(path, np.full((2, 3, 3), np.nan))
+    >>> bool(np.isnan(read_normals(path)).all())
+    True
     """
     path = Path(path)
     if not path.is_file():

@@ -29,6 +29,15 @@ def read_confidence(path: str | Path) -> NDArray[np.uint8]:
     Returns
     -------
     (height, width) uint8: 0 low, 1 medium, 2 high.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsedepth.files import write_array
+    >>> path = Path(tempfile.mkdtemp()) / "confidence.png"
+    >>> write_array(path, np.array([[0, 54, 255]], np.uint8))
+    >>> read_confidence(path)
+    array([[0, 1, 2]], dtype=uint8)
     """
     numbers = read_array(path)
     found = set(np.unique(numbers).tolist()) if numbers.size else set()

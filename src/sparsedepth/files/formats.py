@@ -14,10 +14,27 @@ from sparsedepth.vocabulary import InputError, Metadata, Profile
 
 @dataclass(frozen=True)
 class Format:
-    """A reader of files and an encoder of their bytes; integer formats hold uint8 and uint16, others float32.
+    """A reader of files and an encoder of their bytes.
 
-    ``unknown`` is what float files hold where nothing is known. ``says_meaning`` = the file carries its profile.
-    ``carries`` names the `Metadata` that the format holds; its encoder takes them as a third argument.
+    Parameters
+    ----------
+    read
+        (path, budget) -> `Stored`: the pixels, and what the file says of them.
+    write
+        (pixels, profile) -> the bytes of a file.
+    integers
+        Whether it holds uint8 and uint16; others hold float32.
+    unknown
+        What float files hold where nothing is known.
+    says_meaning
+        Whether the file carries its profile.
+    carries
+        Name of the `Metadata` that the format holds; its encoder takes them as a third argument.
+
+    Examples
+    --------
+    >>> FORMATS[".png"].integers, FORMATS[".tiff"].carries
+    (True, 'tiff')
     """
 
     read: Callable[[Path, Budget], Stored]

@@ -186,7 +186,26 @@ def text_of(about: Mapping[str, str]) -> Pixels:
 
 
 def read_about(path: str | Path) -> dict[str, str]:
-    """Read how an npz file was made; empty where it does not say so in a form that is known."""
+    """Read how an npz file was made.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    A few words by their names; empty where the file does not say so in a form that is known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsedepth.files import write
+    >>> path = Path(tempfile.mkdtemp()) / "scan.npz"
+    >>> write(path, [[1.5]], about={"made by": "hand"})
+    >>> read_about(path)
+    {'made by': 'hand'}
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             members = _members(archive)

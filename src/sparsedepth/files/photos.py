@@ -18,10 +18,27 @@ MOST_PIXELS = 1 << 27
 
 
 def read_photo(path: str | Path, *, most_pixels: int = MOST_PIXELS) -> Pixels:
-    """Read the pixels of a photograph, (height, width) or (height, width, 3), without transparency.
+    """Read the pixels of a photograph, without transparency.
 
-    Bytes are uint8 and 16-bit grey is uint16. Pillow gives but the upper byte of 16-bit colours.
-    A picture of more than ``most_pixels``, by its header, is refused before it is decoded.
+    Parameters
+    ----------
+    path
+        PNG, JPEG, PPM, TIFF, BMP or WebP.
+    most_pixels
+        A picture of more pixels, by its header, is refused before it is decoded.
+
+    Returns
+    -------
+    (height, width) or (height, width, 3). Bytes are uint8 and 16-bit grey is uint16. Pillow gives but the upper byte of
+    16-bit colours.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "photo.png"
+    >>> Image.new("RGB", (4, 3)).save(path)
+    >>> read_photo(path).shape
+    (3, 4, 3)
     """
     path = Path(path)
     if not os.path.isfile(path):

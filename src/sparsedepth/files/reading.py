@@ -67,9 +67,30 @@ def read(
 
 
 def read_map(path: str | Path, *, scale: float = 1.0, most_pixels: int = MOST_PIXELS) -> DepthMap:
-    """Read a map as float32, stored numbers divided by ``scale`` (Middlebury's 3, TUM's 5000, ...), NaN = unknown.
+    """Read a map as a plain array, NaN = unknown.
 
-    Integer files: 0 is unknown, or the code that the file declares. Float files: NaN and infinities are.
+    Parameters
+    ----------
+    path
+        The file; its suffix names the format.
+    scale
+        Stored number per unit: Middlebury's 3, TUM's 5000, ...
+    most_pixels
+        A file that declares more is refused before memory is allocated.
+
+    Returns
+    -------
+    (height, width) float32. In integer files 0 is unknown, or the code that the file declares; in float files NaN and
+    infinities are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsedepth.files import write
+    >>> path = Path(tempfile.mkdtemp()) / "scan.png"
+    >>> write(path, [[1.5, float("nan")]], profile="tum")
+    >>> read_map(path, scale=5000)
+    array([[1.5, nan]], dtype=float32)
     """
     path = Path(path)
     plain = Profile("", "", scale=scale)
@@ -84,7 +105,30 @@ def read_map(path: str | Path, *, scale: float = 1.0, most_pixels: int = MOST_PI
 def read_array(
     path: str | Path, *, name: str = "", most_pixels: int = MOST_PIXELS, most_bytes: int = MOST_BYTES
 ) -> Pixels:
-    """Read numbers as the file holds them, of a variance or an origin; ``name`` is that of an array in an npz file."""
+    """Read numbers as the file holds them, of a variance or an origin.
+
+    Parameters
+    ----------
+    path
+        The file; its suffix names the format.
+    name
+        Name of an array in an npz file; "" = the map.
+    most_pixels, most_bytes
+        A file that declares more is refused before memory is allocated.
+
+    Returns
+    -------
+    (height, width), of the type that the file holds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsedepth.files import write_array
+    >>> path = Path(tempfile.mkdtemp()) / "variance.tiff"
+    >>> write_array(path, [[0.25, float("inf")]])
+    >>> read_array(path)
+    array([[0.25,  inf]], dtype=float32)
+    """
     path, budget = Path(path), Budget(most_pixels, most_bytes)
     if not name:
         return _load(path, budget).pixels

@@ -159,9 +159,21 @@ def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, store
 
 
 def write_array(path: str | Path, array: ArrayLike, *, metadata: Metadata | None = None) -> None:
-    """Write numbers that are no depth: a variance to a float file (inf stays inf), origins to a PNG.
+    """Write numbers that are no depth, as they are, whole or not at all.
 
-    ``metadata`` of the map goes into a file of its format, so that a variance lies on the ground where its map does.
+    Parameters
+    ----------
+    path
+        The file; its suffix chooses the format: floats for a variance (inf stays inf), PNG for origins.
+    array
+        (height, width).
+    metadata
+        Of the map: it goes into a file of its format, so that a variance lies on the ground where its map does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> write_array(Path(tempfile.mkdtemp()) / "origin.png", np.zeros((2, 3), np.uint8))
     """
     path = Path(path)
     file_format = format_of(path)

@@ -34,9 +34,25 @@ def unit_factor(unit: Unit, kind: Kind, wanted: Unit) -> float:
 class Profile:
     """How a file holds numbers: stored = ``scale`` * value, in a unit, with codes for unknown pixels.
 
-    ``scale`` None must be given by the user. ``invalid`` lists the stored numbers that mean unknown, besides NaN and
-    the infinities; a writer of integers uses the first. ``dtype`` is what integer files hold; "float32" = they need a
-    scale. ``floats`` is the profile of float files where it differs.
+    Parameters
+    ----------
+    name
+        What users call it; "" = it has no name.
+    unit, kind
+        What the values mean.
+    scale
+        Stored number per unit; None = the user must give it.
+    invalid
+        Stored numbers that mean unknown, besides NaN and the infinities; a writer of integers uses the first.
+    dtype
+        What integer files hold; "float32" = they need a scale.
+    floats
+        Profile of float files, where it differs.
+
+    Examples
+    --------
+    >>> Profile("tum", "m", scale=5000.0, invalid=(0,), dtype="uint16").kind
+    'depth'
     """
 
     name: str
