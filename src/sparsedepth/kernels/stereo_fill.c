@@ -42,7 +42,7 @@ KERNEL void stereo_speckles(int64_t height, int64_t width, const float *disparit
 }
 
 /* Pixels less alike than exp(-NEGLIGIBLE) do not count. */
-#define NEGLIGIBLE 10.0f
+#define NEGLIGIBLE 20.0f
 
 /* How a plane is fitted to the surface of a pixel; see stereo/occlusion.py. */
 typedef struct {

@@ -27,9 +27,9 @@ MAX_COSTS = 1 << 28
 MAX_LR_DIFFERENCE_PX = 0.5
 """Views that disagree by more have not matched; like the other numbers here chosen on Middlebury 2005 and 2006 in two
 sizes."""
-MIN_SPECKLE_PX = 60
+MIN_SPECKLE_PX = 20
 """The pixels of a connected surface, at least; smaller ones are taken for errors."""
-COLOUR_STD = 8.0
+COLOUR_STD = 10.0
 """The scale of colour differences, of 0..255, in the medians that fill occlusions and sharpen edges."""
 FILL_RADIUS_PX, FILL_STRIDE_PX = 15, 2
 """The window of the median that fills occlusions, and the step between the pixels it looks at."""

@@ -65,8 +65,8 @@ def solve(
     rng: np.random.Generator,
     *,
     step_penalty: float = 1.0,
-    jump_penalty: float = 5.0,
-    jump: float = 9.0,
+    jump_penalty: float = 4.0,
+    jump: float = 12.0,
     bands: Bands = Bands(),
 ) -> DepthMap:
     """Find the least of the summed path costs, refined by a parabola; ``start`` and ``rng`` are not used.
