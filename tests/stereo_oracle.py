@@ -56,8 +56,7 @@ def _edges(left: Any, right: Any, at: tuple[int, int], step: tuple[int, int], ju
     found = []
     for d in range(n):
         here = max(x - d, 0)
-        there = x - d - dx if 0 <= x - d - dx < left.shape[1] else here
-        there = 0 if x - d < 0 else there
+        there = min(max(here - dx, 0), left.shape[1] - 1)
         found.append(int(ours) + int(np.abs(right[y, here].astype(int) - right[y - dy, there]).max() > jump))
     return np.array(found)
 

@@ -70,6 +70,7 @@ static void prepare(const Shape *shape, const uint8_t *left, const uint8_t *left
                     const uint8_t *right_before, int64_t dx, uint8_t *edges, int16_t *penalties) {
     const int64_t wide = shape->width + shape->stride - 1;
     find_edges(wide, shape->n_channels, shape->jump, right, right_before, dx, edges);
+    for (int64_t x = shape->width; x < wide; x++) edges[x] = edges[shape->width - 1];
     fill_penalties(shape, edges, penalties);
     find_edges(shape->width, shape->n_channels, shape->jump, left, left_before, -dx, edges);
 }
