@@ -71,8 +71,8 @@ depth = np.add.outer(np.zeros(40), np.linspace(1.0, 2.0, 60))
 depth[10, 20], depth[30, 30:33] = 5.0, np.nan
 write("x.npz", sparsedepth.denoise(depth))
 write("x.tiff", read("x.npz"))
-views = np.random.default_rng(0).random((2, 40, 60), np.float32)
-sparsedepth.match(*views, max_disparity=8)
+left = np.random.default_rng(0).random((40, 96), np.float32)
+sparsedepth.match(left, np.roll(left, -4, axis=1), max_disparity=16)
 """
     ended = run_without(list(MODULES_OF), code, tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
