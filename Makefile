@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNELS := hatch_build.py $(wildcard src/sparsedepth/kernels/*.c src/sparsedepth/kernels/*.h)
 
-.PHONY: install demo test lint types check bench fuzz reproduce models dictionaries docs readme clean
+.PHONY: install demo test lint types check release-check bench fuzz reproduce models dictionaries docs readme clean
 
 install: $(VENV)/.installed
 
@@ -57,6 +57,21 @@ types: install
 	$(BIN)/pyright
 
 check: lint types test
+
+# What a release must pass: its archives are well formed, install into a clean environment, and work there.
+RELEASE := dist/.venv
+release-check: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*.tar.gz dist/*.whl
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[reproduce]" pytest
+	cd dist && .venv/bin/sparsedepth doctor
+	cd dist && .venv/bin/sparsedepth demo -o demo --force
+	cd dist && .venv/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs \
+		sparsedepth.restore sparsedepth.sensors sparsedepth.streams sparsedepth.coding sparsedepth.geometry
+	rm -rf $(RELEASE) dist/demo
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/startup.py
