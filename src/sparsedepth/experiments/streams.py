@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Plan:
     """What is simulated: sensors, seeds of scenes, sizes, and whether recordings are read."""
 
     sensors: tuple[str, ...] = tuple(STREAM_SENSORS)
-    seeds: tuple[tuple[int, ...], ...] = ((1101, 0), (1101, 1))
+    seeds: tuple[tuple[int, ...], ...] = ((2606, 0), (2606, 1))
     shape: tuple[int, int] = (240, 320)
     timed_shape: tuple[int, int] = (480, 640)
     frames: int = 30
@@ -152,10 +153,10 @@ def _add_slow(plan: Plan, sensor: str, results: Results) -> None:
 
 def _add_turning(plan: Plan, sensor: str, results: Results) -> None:
     results.turning[sensor] = {}
-    for rate, scene in ((rate, scene) for rate in plan.rates for scene in plan.scenes(sensor)):
+    for rate, scene in zip(plan.rates, cycle(plan.scenes(sensor)), strict=False):
         taken = simulated_run(scene, scene.stops_and_turns(rate), moves=True)
         for what, known in (("aligned", True), ("no intrinsics", False)):
-            name = f"{what}, {rate * FOCAL * plan.shape[1]:.0f} px a frame, scene {scene.seed[-1]}"
+            name = f"{what}, {rate * FOCAL * plan.shape[1]:.0f} px a frame"
             results.turning[sensor][name] = score_turning(taken, known)
 
 
@@ -191,7 +192,8 @@ def _draw(plan: Plan, results: Results, output: Path) -> None:
 def _write(output: Path, quick: bool, plan: Plan, results: Results, bars: list[Bar]) -> None:
     met = sum(bar.met for bar in bars)
     rows = [[*bar.wanted.split(" | "), bar.measured, "yes" if bar.met else "**no**"] for bar in bars]
-    seeds = f"{len(plan.seeds)} rooms a sensor, seeds {', '.join(map(str, plan.seeds))}"
+    seeds = f"{len(plan.seeds)} room{'s' * (len(plan.seeds) > 1)} a sensor, seeds {', '.join(map(str, plan.seeds))}. "
+    seeds += "No setting was chosen on them; other seeds of the same generator were used in development"
     parts = [
         plan.note,
         DEVELOPMENT if plan.recorded else "",
