@@ -40,6 +40,7 @@ def read_frames(
     invalid: InvalidCodes = None,
     most_pixels: int = MOST_PIXELS,
     most_bytes: int = MOST_BYTES,
+    folder: str | Path | None = None,
 ) -> Iterator[NamedImage]:
     """Read the frames of a file one after the other.
 
@@ -51,6 +52,8 @@ def read_frames(
         How the numbers are held, as `sparsedepth.files.read` takes them; a bag knows that itself.
     most_pixels, most_bytes
         Limits of one frame.
+    folder
+        Where frames of a zip are extracted to, one at a time; None = the system's folder of temporary files.
 
     Yields
     ------
@@ -70,7 +73,7 @@ def read_frames(
     if is_bag(found):
         yield from ((f"{stamp:019d}", image) for stamp, image in read_bag(found))
     elif found.suffix.lower() == ".zip":
-        yield from _described(found, _zipped(found, profile, scale, invalid, budget))
+        yield from _described(found, _zipped(found, profile, scale, invalid, budget, folder))
     elif holds_frames(found):
         yield from _described(found, _stacked(found, profile, scale, invalid, budget))
     else:
@@ -98,13 +101,18 @@ def _stacked(
 
 
 def _zipped(
-    path: Path, profile: str | Profile, scale: float | None, invalid: InvalidCodes, budget: Budget
+    path: Path,
+    profile: str | Profile,
+    scale: float | None,
+    invalid: InvalidCodes,
+    budget: Budget,
+    folder: str | Path | None,
 ) -> Iterator[NamedImage]:
     limits = {"most_pixels": budget.pixels, "most_bytes": budget.bytes}
-    with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
+    with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory(dir=folder) as place:
         for member in _maps(archive):
             name = PurePosixPath(member.filename)
-            copy = Path(folder) / f"frame{name.suffix.lower()}"
+            copy = Path(place) / f"frame{name.suffix.lower()}"
             _extract(archive, member, copy, 2 * budget.bytes)
             try:
                 yield name.stem, read(copy, profile, scale=scale, invalid=invalid, **limits)

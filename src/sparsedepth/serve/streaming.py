@@ -31,7 +31,7 @@ def read_stream(folder: str, files: Sequence[str], profile: str, scale: float | 
     def frames() -> Iterator[DepthImage]:
         most = {"most_pixels": limits["pixels"], "most_bytes": 8 * limits["pixels"]}
         for file in files:
-            for _, image in read_frames(file, profile, scale=scale, invalid=invalid, **most):
+            for _, image in read_frames(file, profile, scale=scale, invalid=invalid, folder=folder, **most):
                 yield image
             os.remove(file)
 
