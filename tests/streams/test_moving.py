@@ -11,7 +11,7 @@ from cameras import STEREO, Camera, error, honesty, wall
 from threadpoolctl import threadpool_limits
 
 from sparsedepth import InputError, Intrinsics, Origin, Stream
-from sparsedepth.data.posed_rooms import room_view, turned
+from sparsedepth.data.posed_rooms import BALLS_M, room_view, turned
 from sparsedepth.data.simulated_streams import STREAM_SENSORS, StreamScene
 from sparsedepth.streams.settings import DEFAULT
 
@@ -61,6 +61,16 @@ def test_a_moving_camera_without_intrinsics_is_no_worse_than_single_frames(senso
         result, single = stream.push(frame), Stream(sensor, unit="mm").push(frame)
         assert error(result.depth, view, STEREO) < 1.05 * error(single.depth, view, STEREO)
     assert stream.state == "lost"
+
+
+def test_a_large_object_that_moves_does_not_lose_a_camera_that_stands_still():
+    stream, camera, states = Stream(STEREO, Intrinsics(*CAMERA), unit="mm"), Camera(STEREO), []
+    for number in range(16):
+        ball = (-1.0 + 0.12 * number, 0.0, 1.3, 0.3)  # up to a fifth of the picture
+        stream.push(camera(1000 * room_view(np.eye(4), CAMERA, SHAPE, (*BALLS_M, ball))))
+        states.append(stream.state)
+    assert states.count("lost") <= 1
+    assert stream.age[165:, :40].min() > 12
 
 
 def test_a_camera_that_only_seemed_to_move_loses_no_frame():

@@ -23,8 +23,8 @@ class Alignment(NamedTuple):
     """Mean of a robust square of the innovations."""
     start_cost: float
     """Cost of a camera that stands still."""
-    agreement: float
-    """Fraction of the compared pixels that agree."""
+    fits: bool
+    """Whether what is left is noise, but for things that move."""
 
 
 class _Points(NamedTuple):
@@ -81,9 +81,9 @@ def align(
     judged = [_judge(points, fine, back, axis, settings) for back in backs]
     best = int(np.argmin([cost for cost, _ in judged]))
     back = _refined(_Surface(value, noise, view, 1), fine, backs[best], axis, settings)
-    cost, agreement = _judge(points, fine, back, axis, settings)
+    cost, fits = _judge(points, fine, back, axis, settings)
     if cost < judged[best][0]:
-        return Alignment(np.linalg.inv(back), cost, judged[0][0], agreement)
+        return Alignment(np.linalg.inv(back), cost, judged[0][0], fits)
     return Alignment((still, *starts)[best], judged[best][0], judged[0][0], judged[best][1])
 
 
@@ -159,16 +159,21 @@ def _improved(
     return _motion(step) @ back
 
 
-def _judge(
-    points: _Points, belief: _Surface, back: Floats, axis: Axis, settings: StreamSettings
-) -> tuple[float, float]:
-    """Return the robust cost of a motion, and the fraction of pixels that agree; points outside count as bad."""
+def _judge(points: _Points, belief: _Surface, back: Floats, axis: Axis, settings: StreamSettings) -> tuple[float, bool]:
+    """Return the robust cost of a motion, and whether it fits.
+
+    Pixels beyond the gate are things that move, if they are few enough: the others must agree as noise does.
+    """
     gap, _, std, counts = _residuals(points, belief, back, axis)
     if counts.sum() < 100:
-        return np.inf, 0.0
-    size = np.abs(gap[counts] / std[counts])
-    cost = float(np.minimum(np.square(size), settings.align_sigmas**2).mean())
-    return cost, float((size < settings.agreement_sigmas).mean())
+        return np.inf, False
+    size = np.square(gap[counts] / std[counts])
+    limited, near = np.minimum(size, settings.align_sigmas**2), size < settings.gate_sigmas**2
+    if near.mean() < settings.least_agreement:
+        return float(limited.mean()), False
+    agreement = float((size[near] < settings.agreement_sigmas**2).mean())
+    fits = agreement >= settings.align_agreement and float(limited[near].mean()) <= settings.align_cost
+    return float(limited.mean()), fits
 
 
 def _motion(step: Floats) -> Floats:

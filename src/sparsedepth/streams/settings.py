@@ -148,7 +148,7 @@ class StreamSettings:
     align_gain: float = 0.05
     """Least gain of an alignment, as a fraction of the squared innovations, for a camera that moves."""
     align_agreement: float = 0.96
-    """An alignment that leaves fewer of the compared pixels in agreement is wrong."""
+    """An alignment that leaves fewer of the compared pixels within the gate in agreement is wrong."""
     align_cost: float = 1.4
     """Largest mean square of the innovations, each limited, that a right alignment leaves; noise alone leaves 1."""
     least_agreement: float = 0.6

@@ -145,8 +145,7 @@ class Tracker:
         found = align(self.belief, value, noise, view, axis, self._settings, starts)
         moves = found.cost < (1 - self._settings.align_gain) * found.start_cost
         self._motion = found.motion if moves else np.eye(4)
-        fits = found.agreement >= self._settings.align_agreement and found.cost <= self._settings.align_cost
-        self._is_aligned = fits or found.cost == np.inf  # too few pixels to compare
+        self._is_aligned = not moves or found.fits  # one that seems to stand still is watched as one without intrinsics
         return self._motion
 
     @property
