@@ -62,10 +62,12 @@ def compile_kernels() -> list[Path]:
     COMPILED.mkdir(exist_ok=True)
     sources, made = sorted(map(str, KERNELS.glob("*.c"))), []
     target = (f"-mmacosx-version-min={OLDEST_MACOS[platform.machine()]}",) if sys.platform == "darwin" else ()
+    checksum = runpy.run_path(str(KERNELS / "checksum.py"))["sources_checksum"](KERNELS)
+    named = f"-DKERNEL_SOURCES={checksum}u"
     for level, flags in levels().items():
         made.append(COMPILED / f"{level}{suffix}")
         part = made[-1].with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, *FLAGS, *EXACT, *target, *flags, "-o", str(part), *sources], check=True)
+        subprocess.run([*command, *FLAGS, *EXACT, *target, *flags, named, "-o", str(part), *sources], check=True)
         os.replace(part, made[-1])
     return made
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sparsedepth.cli.commands import COMMANDS
-from sparsedepth.kernels.library import INT, array, kernel, load
+from sparsedepth.kernels.library import INT, array, kernel, load, require_same_sources
 
 
 def test_the_best_library_of_the_processor_is_loaded():
@@ -26,6 +26,13 @@ def test_the_best_library_of_the_processor_is_loaded():
 def test_a_missing_library_says_what_to_do():
     with pytest.raises(ImportError, match="pip install"):
         load("unheard-of")
+
+
+def test_a_library_of_other_sources_is_refused(tmp_path):
+    require_same_sources(load(), tmp_path)  # an installation without sources
+    (tmp_path / "changed.c").write_text("int changed;")
+    with pytest.raises(ImportError, match="pip install"):
+        require_same_sources(load(), tmp_path)
 
 
 def test_arrays_of_another_kind_are_refused():

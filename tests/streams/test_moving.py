@@ -164,6 +164,7 @@ def test_a_passing_object_does_not_change_what_is_learned_of_an_unknown_sensor(n
     for frame in frames:
         stream.push(frame.depth)
     depths = np.quantile(frames[-1].truth, (0.05, 0.5, 0.95))
+    assert stream.sensor is not None
     ratio = stream.sensor.std(depths) / scene.sensor.std(depths)
     assert ratio.min() > 0.5
     assert ratio.max() < 2.5

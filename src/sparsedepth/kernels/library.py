@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sparsedepth.kernels.checksum import sources_checksum
+
 FOLDER = Path(__file__).parent / "compiled"
 SUFFIX = ".dll" if sys.platform == "win32" else ".so"
 
@@ -36,9 +38,18 @@ def load(level: str = "") -> ctypes.CDLL:
     if not path.is_file():
         raise ImportError(f"the compiled kernels are missing ({path}); install the package: pip install .")
     library = ctypes.CDLL(str(path))
+    require_same_sources(library, Path(__file__).parent)
     if not level and library.processor_has_avx2() and (FOLDER / f"avx2{SUFFIX}").is_file():
         return load("avx2")
     return library
+
+
+def require_same_sources(library: ctypes.CDLL, folder: Path) -> None:
+    """Refuse a library of other sources than those in a folder: its functions may take other arguments, and crash."""
+    expected = sources_checksum(folder)
+    library.kernel_sources.restype = ctypes.c_uint32
+    if expected not in (0, library.kernel_sources()):
+        raise ImportError("the kernels changed since they were compiled; compile them: pip install --editable .")
 
 
 def kernel(name: str, *arguments: Any, result: Any = None) -> Callable[..., Any]:

@@ -1,6 +1,13 @@
 /* What the processor can do; the loader asks the baseline library before it takes a faster one. */
 #include "kernels.h"
 
+#ifndef KERNEL_SOURCES
+#define KERNEL_SOURCES 0
+#endif
+
+/* Return the checksum of the sources that the library was compiled from; 0 = unknown. */
+KERNEL uint32_t kernel_sources(void) { return KERNEL_SOURCES; }
+
 #if defined(__x86_64__) || defined(_M_X64)
 #include <cpuid.h>
 
