@@ -45,7 +45,16 @@ MAY_IMPORT = {
     "restorer_pool": {"vocabulary", "messages", "process_pool", "input_warnings"},
     "tiling": {"vocabulary", "checks", "patches", "parallel"},
     "sklearn": {"vocabulary", "dictionary", "patches", "coding", "restore", "sensors"},
-    "coding": {"vocabulary", "checks", "atomic_files", "tensor_files", "dictionary", "patches", "parallel", "kernels"},
+    "coding": {
+        "vocabulary",
+        "checks",
+        "atomic_files",
+        "tensor_files",
+        "dictionary",
+        "patches",
+        "parallel",
+        "kernels",
+    },
     "restore": {
         "containers",
         "restorer_files",

@@ -22,7 +22,7 @@ MAX_PSNR = 99.0
 """Decibels of a map that came back unchanged."""
 
 
-def measure(every: int) -> dict[str, float]:
+def measure(every: int, quality: str) -> dict[str, float]:
     """Return the PSNR of each kind, row and map, in dB; every so many maps are measured."""
     from sparsedepth import denoise, inpaint
     from sparsedepth.experiments import _zoo as zoo
@@ -35,7 +35,7 @@ def measure(every: int) -> dict[str, float]:
                 continue
             spoilt = row.done(source, 0)
             options = {"holes": "all"} if row.holes else {}
-            result = (inpaint if row.holes else denoise)(spoilt.depth, threads=1, **options)
+            result = (inpaint if row.holes else denoise)(spoilt.depth, quality=quality, threads=1, **options)
             decibels = psnr(result.depth, spoilt.truth, missing="ignore")
             found[f"{source.kind}|{row.name}|{source}"] = min(decibels, MAX_PSNR)
     return found
@@ -60,12 +60,13 @@ def main() -> None:
     measuring = commands.add_parser("measure")
     measuring.add_argument("output", type=Path)
     measuring.add_argument("--every", type=int, default=1, help="measure every so many maps")
+    measuring.add_argument("--quality", default="balanced", help="quality of restoring")
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     options = parser.parse_args()
     if options.command == "measure":
-        options.output.write_text(json.dumps(measure(options.every)))
+        options.output.write_text(json.dumps(measure(options.every, options.quality)))
     else:
         compare(json.loads(options.before.read_text()), json.loads(options.after.read_text()))
 

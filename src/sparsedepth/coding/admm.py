@@ -29,6 +29,7 @@ from scipy.linalg import get_lapack_funcs
 
 from sparsedepth.coding.matmul import Layout, layout, row_stable_matmul
 from sparsedepth.coding.noise import NoiseModel
+from sparsedepth.kernels.admm import GROWTH_NONE, KERNELS
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
 RELAXATION = 1.7
@@ -67,12 +68,10 @@ class Factors:
         self.n_atoms, self.n_pixels = atoms.shape
         self.layout = rows or layout()
         self.price: Floats | None = None
-        self.free = np.empty(0, np.intp)
         if price is not None:
             self.price = np.ones(padded(self.n_atoms, ATOM_MULTIPLE), atoms.dtype)
             self.price[: self.n_atoms] = price
-            self.free = np.flatnonzero(self.price == 0)
-        self.all_or_nothing = self.price is None or bool(np.isin(self.price, (0, 1)).all())
+        self.limits = np.ones(padded(self.n_atoms, ATOM_MULTIPLE), atoms.dtype) if self.price is None else self.price
         self.atoms = np.zeros((padded(self.n_atoms, ATOM_MULTIPLE), padded(self.n_pixels, PIXEL_MULTIPLE)), atoms.dtype)
         self.atoms[: self.n_atoms, : self.n_pixels] = atoms
         self._by_exponent: dict[float, Floats] = {}
@@ -87,11 +86,6 @@ class Factors:
             stacked[:, len(wide) :] = RELAXATION * ratio * inverse
             self._by_exponent[exponent] = stacked
         return self._by_exponent[exponent]
-
-    def spent(self, codes: Codes) -> Vector:
-        """Sum the absolute values of (padded) codes, weighted by their prices."""
-        absolute = np.abs(codes)
-        return (absolute if self.price is None else absolute * self.price).sum(axis=1, dtype=np.float64)
 
     def reconstruct(self, codes: Codes) -> Patches:
         whole = np.zeros((len(codes), len(self.atoms)), codes.dtype)
@@ -169,23 +163,17 @@ def _measure(patches: Patches, noise: NoiseModel) -> Floats:
     few absurdly good ones do not spoil them. The contrast is the rms; where variances are inferred, of values clipped
     at three times their ninth decile, because an outlier will be explained as noise and not by codes.
     """
-    floor = noise.floor_variance(patches)
-    known = np.isfinite(floor)
-    values = np.abs(np.where(known, patches, 0), dtype=np.float64)
-    count = np.maximum(known.sum(axis=1), 1)
-    if noise.inferred:
-        ranked = np.sort(np.where(known, np.abs(patches), np.inf), axis=1)
-        decile = np.take_along_axis(ranked, (9 * (count - 1) // 10)[:, None], axis=1).astype(np.float64)
-        values = np.minimum(values, np.where(decile > 0, 3 * decile, np.inf))
-    peak = values.max(axis=1, initial=0.0)
-    rms = peak * np.sqrt(np.square(values / np.where(peak > 0, peak, 1)[:, None]).sum(axis=1) / count)
-    quartile = ((count - 1) // 4)[:, None]
+    floor, pixels = noise.floor_variance(patches), patches.shape[1]
+    rms, scratch = np.empty(len(patches)), np.empty(pixels + 1, patches.dtype)
+    KERNELS[patches.dtype].contrast(len(patches), pixels, patches, floor, noise.inferred, scratch, rms)
 
     def low(variance: Floats) -> Vector:
-        least = variance[known].min(initial=np.inf)
+        known = np.isfinite(variance)
+        least = variance.min(initial=np.inf)
         if (variance[known] == least).all():
             return np.full(len(variance), least)
-        return np.take_along_axis(np.sort(variance, axis=1), quartile, axis=1)[:, 0].astype(np.float64)
+        quartile = (np.maximum(known.sum(axis=1), 1) - 1) // 4
+        return np.take_along_axis(np.sort(variance, axis=1), quartile[:, None], axis=1)[:, 0].astype(np.float64)
 
     return np.stack([rms, low(floor), low(noise.initial_variance(patches))])
 
@@ -195,124 +183,121 @@ class Block:
 
     def __init__(self, patches: Patches, noise: NoiseModel, sparsity: float, factors: Factors, job: Job) -> None:
         dtype = factors.atoms.dtype
-        n, n_pixels = patches.shape
-        self._layout, self.count = factors.layout, n
-        rows, column = self._layout.length(n), self._layout.column
-
-        def pad(values: Floats, fill: float) -> Floats:
-            whole = self._layout.full(rows, factors.atoms.shape[1], fill, np.float64)
-            whole[self.real, :n_pixels] = values
-            return whole
-
-        def laid(values: Floats) -> Floats:
-            return values.astype(dtype, order=self._layout.order)
-
+        self._layout, self.count = factors.layout, len(patches)
+        self._across, self._kernels = self._layout.order == "F", KERNELS[dtype]
+        rows, column = self._layout.length(self.count), self._layout.column
         self.factors, self.noise, self.sparsity, self.starting = factors, noise, sparsity, job.starting
         self._exponent, self._next_exponent = job.exponents
         self._unit, self._next_unit = column(job.start.unit), column(job.rest.unit)
-        self._dual_change = self._unit / self._next_unit * column(job.start.residual / job.rest.residual)
-        rounding = (16 * np.finfo(dtype).eps * CODE_PENALTY * self._next_unit) ** 2
-        floor = np.maximum(pad(noise.floor_variance(patches), np.inf), rounding)
-        known = np.isfinite(floor[self.real, :n_pixels])
-        self._load = laid(column(job.start.residual) * pad(noise.initial_variance(patches), np.inf))
-        self._floor_load = laid(column(job.rest.residual) * floor)
-        self._per_floor = laid(self._next_unit**2 / floor)
-        self.target = laid(pad(np.where(known, patches, 0), 0) / self._unit)
-        self.codes = self._layout.full(rows, len(factors.atoms), 0, dtype)
-        self.code_dual = np.zeros_like(self.codes)
-        self.residual = np.zeros_like(self.target)
-        self.residual_dual = np.zeros_like(self.target)
-        self.quiet = np.zeros(rows, bool)
         if not self.starting:
-            self.leave_start()
+            self._unit, self._exponent = self._next_unit, self._next_exponent
+        self._dual_change = self._unit / self._next_unit * column(job.start.residual / job.rest.residual)
+        self._prepare(patches, job)
+        self._load = self._floor_load
+        if self.starting:
+            initial = self._layout.full(rows, factors.atoms.shape[1], np.inf, np.float64)
+            initial[self.real, : patches.shape[1]] = noise.initial_variance(patches)
+            self._load = (column(job.start.residual) * initial).astype(dtype, order=self._layout.order)
+        self.code_sum = self._layout.full(rows, len(factors.atoms), 0, dtype)
+        self._difference = np.zeros_like(self.code_sum)
+        self.quiet = np.zeros(rows, bool)
+
+    def _prepare(self, patches: Patches, job: Job) -> None:
+        """Lay the patches out in the units of their penalties."""
+        dtype, rows, pixels = self.factors.atoms.dtype, self._layout.length(self.count), self.factors.atoms.shape[1]
+        self.target, self._floor_load, self._per_floor, self.residual_dual, self.carried = (
+            self._layout.full(rows, pixels, fill, dtype) for fill in (0, np.inf, 0, 0, 0)
+        )
+        unit = job.start.unit if self.starting else job.rest.unit
+        rounding = (16 * np.finfo(dtype).eps * CODE_PENALTY * job.rest.unit) ** 2
+        floor = np.ascontiguousarray(self.noise.floor_variance(patches), dtype)
+        numbers = (each.astype(dtype) for each in (unit, job.rest.unit, job.rest.residual, rounding))
+        block = (self.target, self._floor_load, self._per_floor)
+        sizes = (*patches.shape, rows, pixels, self._layout.idle, self._across)
+        self._kernels.prepare(*sizes, patches, floor, *numbers, *map(self._laid, block))
+
+    def _laid(self, values: Floats) -> Floats:
+        """Return an array of the block as it lies in memory."""
+        return values.T if self._across else values
 
     @property
     def real(self) -> slice:
         """The rows that are patches, not padding."""
         return self._layout.place(self.count)
 
+    @property
+    def codes(self) -> Floats:
+        return self._codes_and_spent()[0]
+
+    def _codes_and_spent(self) -> tuple[Floats, Vector]:
+        """Compute the codes in the block's units, and the weighted sums of their absolute values."""
+        codes, spent = np.empty_like(self.code_sum), np.empty(len(self.code_sum))
+        laid = map(self._laid, (self.code_sum, codes))
+        self._kernels.codes(*self.code_sum.shape, self._across, self.factors.limits, *laid, spent)
+        return codes, spent
+
     def leave_start(self) -> None:
         """Change to the penalties and units of the inferred variances; the multipliers m1 u1 and m2 u2 carry over."""
-        dtype = self.target.dtype
-        change = (self._unit / self._next_unit).astype(dtype)
-        for values in (self.target, self.codes, self.residual):
-            values *= change
-        self.residual_dual *= self._dual_change.astype(dtype)
+        self._rescale((self._unit / self._next_unit).astype(self.target.dtype), self._dual_change)
         self._unit, self._exponent, self.starting = self._next_unit, self._next_exponent, False
 
     def tighten(self) -> None:
         """Raise both penalties; in the unit that goes with them the scaled multipliers stay as they are."""
-        more = self.codes.dtype.type(PENALTY_GROWTH)
-        for values in (self.target, self.codes, self.residual, self._floor_load):
-            values *= more
+        more = self.target.dtype.type(PENALTY_GROWTH)
+        self._rescale(np.full((len(self.target), 1), more), 1.0)
+        self._floor_load *= more
         self._per_floor /= more * more
         self._unit = self._next_unit = self._unit / more
 
+    def _rescale(self, primal: Floats, dual: Any) -> None:
+        """Multiply targets, codes and residuals by one number for each row, multipliers of residuals by another."""
+        laid = map(self._laid, (self.code_sum, self._difference))
+        self._kernels.rescale(*self.code_sum.shape, self._across, primal, self.factors.limits, *laid)
+        self.target *= primal
+        self.carried += self.residual_dual
+        self.carried *= primal
+        self.residual_dual *= np.asarray(dual, self.target.dtype)
+        self.carried -= self.residual_dual
+
     def advance(self, iterations: int) -> None:
         atoms, factor = self.factors.atoms, self.factors.of(self._exponent)
-        gap, fitted, codes = np.empty_like(self.target), np.empty_like(self.target), np.empty_like(self.codes)
-        step = self._layout.full(len(gap), factor.shape[1], 0, gap.dtype)
-        moved, shift = step[:, : len(atoms)], step[:, len(atoms) :]
+        wanted, fitted = self.target - self.carried, np.empty_like(self.target)
+        step = np.empty((len(fitted), factor.shape[1]), fitted.dtype, order=self._layout.order)
+        load, growth = (self._load, GROWTH_NONE) if self.starting else (self._floor_load, self.noise.growth_law)
+        arrays = (self.target, load, self._per_floor, self.residual_dual, self.carried, wanted)
+        arrays = (step, self.factors.limits, self.code_sum, self._difference, *arrays)
+        addresses = [array.ctypes.data for array in arrays]
+        sizes = (len(fitted), len(atoms), fitted.shape[1], self._across)
         for _ in range(iterations):
-            carried = np.subtract(self.residual, self.residual_dual, out=self.residual)  # f - c
-            np.subtract(self.target, carried, out=gap)
-            np.subtract(self.codes, self.code_dual, out=codes)
-            gap -= np.matmul(codes, atoms, out=fitted)
-            np.matmul(gap, factor, out=step)
-            self._update_codes(moved)
-            self._update_residual(carried, shift, scratch=gap)
-
-    def _update_codes(self, moved: Floats) -> None:
-        """Threshold the codes softly, in the unit in which the threshold is 1; what is clipped is the multiplier."""
-        one = self.codes.dtype.type(1)
-        relaxed = self.code_dual
-        relaxed *= one - self.codes.dtype.type(RELAXATION)
-        relaxed += self.codes
-        relaxed += moved
-        most = one if self.factors.price is None or self.factors.all_or_nothing else self.factors.price
-        self.code_dual = relaxed.clip(-most, most, out=self.codes)
-        if len(self.factors.free):
-            self.code_dual[:, self.factors.free] = 0
-        relaxed -= self.code_dual
-        self.codes = relaxed
-
-    def _update_residual(self, carried: Floats, shift: Floats, scratch: Floats) -> None:
-        """Shrink the residual where its variance is small: u1 = p / (1 + load), v = p - u1, load = m1 * variance."""
-        dtype = self.codes.dtype.type
-        relaxed = self.residual_dual
-        relaxed *= dtype(2 - RELAXATION)
-        relaxed += carried
-        relaxed += shift
-        load = self._load if self.starting else self._floor_load
-        if self.noise.inferred and not self.starting:
-            misfit = np.multiply(shift, dtype(1 / RELAXATION), out=scratch)
-            misfit += carried
-            load = self._inferred_load(misfit)
-        dual = np.add(load, dtype(1), out=carried)
-        np.divide(relaxed, dual, out=dual)
-        relaxed -= dual
-        self.residual_dual, self.residual = dual, relaxed
-
-    def _inferred_load(self, misfit: Floats) -> Floats:
-        np.square(misfit, out=misfit)
-        misfit *= self._per_floor
-        load = self.noise.growth(misfit)
-        load *= self._floor_load
-        return load
+            np.subtract(wanted, np.matmul(self._difference, atoms, out=fitted), out=fitted)
+            np.matmul(fitted, factor, out=step)
+            self._kernels.step(*sizes, *addresses, RELAXATION, growth)
 
     def energy(self) -> Vector:
         """Compute Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""
-        misfit = self._misfit()
+        return self._fit_and_energy()[1]
+
+    def fit_and_energy(self) -> tuple[Patches, Vector]:
+        """Reconstruct the patches, in their units, and compute `energy`."""
+        fitted, energy = self._fit_and_energy()
+        return (fitted * self._unit.astype(fitted.dtype))[self.real, : self.factors.n_pixels], energy
+
+    def _fit_and_energy(self) -> tuple[Floats, Vector]:
+        codes, spent = self._codes_and_spent()
+        fitted = self._layout.times(codes, self.factors.atoms)
+        misfit = self.target - fitted
         misfit *= (self._unit / self._next_unit).astype(misfit.dtype)
+        return fitted, self._energy_of(misfit, spent)
+
+    def zero_energy(self) -> Vector:
+        """Compute the energy of zero codes."""
+        return self._energy_of(self.target * (self._unit / self._next_unit).astype(self.target.dtype), 0.0)
+
+    def _energy_of(self, misfit: Floats, spent: Vector | float) -> Vector:
         np.square(misfit, out=misfit)
         misfit *= self._per_floor
         pixels = self.noise.price(misfit).sum(axis=1, dtype=np.float64)
-        absolute = self.factors.spent(self.codes)
-        return (pixels + self.sparsity * self._unit[:, 0] * absolute)[self.real]
-
-    def _misfit(self) -> Floats:
-        fitted = self._layout.times(self.codes, self.factors.atoms) if self.codes.any() else 0
-        return self.target - fitted
+        return (pixels + self.sparsity * self._unit[:, 0] * spent)[self.real]
 
     def relative_gap(self) -> Vector:
         """Compute the duality gap of the weighted lasso over its objective, for fixed variances.
@@ -321,10 +306,11 @@ class Block:
         a feasible dual point: much nearer the optimum than the residual is.
         """
         ratio = ratio_of(self._exponent)
-        misfit = self._misfit()
+        codes, spent = self._codes_and_spent()
+        misfit = self.target - self._layout.times(codes, self.factors.atoms)
         load = self._floor_load
         objective = (np.square(misfit) / (2 * load)).sum(axis=1, dtype=np.float64)
-        objective += ratio * self.factors.spent(self.codes)
+        objective += ratio * spent
         dual = self.residual_dual
         steepest = np.abs(self._layout.times(dual, self.factors.atoms.T)).max(axis=1, keepdims=True)
         dual = dual * (ratio / np.maximum(steepest, ratio))
@@ -335,7 +321,7 @@ class Block:
     def codes_of(self, rows: NDArray[np.intp]) -> Codes:
         """Return the codes of some rows, in units of the patches."""
         rows = rows + self._layout.idle
-        return (self.codes[rows] * self._unit[rows])[:, : self.factors.n_atoms].astype(self.codes.dtype)
+        return (self.codes[rows] * self._unit[rows])[:, : self.factors.n_atoms].astype(self.target.dtype)
 
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Continue with these patches only."""
@@ -384,9 +370,9 @@ class GapBelow:
 def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> Solution:
     """Iterate each patch until it converges; its codes are the best that occurred, the zero code among them."""
     n = block.count
-    codes = np.zeros((n, block.factors.n_atoms), block.codes.dtype)
+    codes = np.zeros((n, block.factors.n_atoms), block.target.dtype)
     rounds, converged = np.zeros(n, np.int32), np.zeros(n, bool)
-    lowest = block.energy()
+    lowest = block.zero_energy()
     active = np.arange(n)
     done_rounds = 0
     if block.starting:
@@ -396,8 +382,9 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
     while len(active):
         if block.noise.inferred:
             block.tighten()
-        block.advance(CHECK_INTERVAL_ITERATIONS)
-        done_rounds += CHECK_INTERVAL_ITERATIONS
+        iterations = min(CHECK_INTERVAL_ITERATIONS, max(max_rounds - done_rounds, 1))
+        block.advance(iterations)
+        done_rounds += iterations
         if at_rest.never and done_rounds < max_rounds:
             continue
         now = block.energy()
@@ -414,3 +401,17 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
             active = active[going]
             block.keep(going)
     return Solution(codes, rounds, converged)
+
+
+def fit(block: Block, rounds: int) -> Patches:
+    """Iterate so many rounds and reconstruct the patches; those that zero codes explain better are zero."""
+    lowest, done_rounds = block.zero_energy(), 0
+    while done_rounds < rounds:
+        if block.noise.inferred:
+            block.tighten()
+        iterations = min(CHECK_INTERVAL_ITERATIONS, rounds - done_rounds)
+        block.advance(iterations)
+        done_rounds += iterations
+    fitted, energy = block.fit_and_energy()
+    fitted[energy >= lowest] = 0
+    return fitted

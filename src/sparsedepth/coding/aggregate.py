@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sparsedepth.coding.infer import infer, sparse_codes
 from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
+from sparsedepth.coding.overlap import sum_fitted_patches
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Normalised, Window, add_tiles, normalise
@@ -59,7 +60,7 @@ class PatchCoder:
     """Damping of the refit, relative to a unit atom; keeps the system regular."""
     softening: float = 1e-3
     """Contrast, in map standard deviations, below which a patch is not scaled to unit variance."""
-    band: int = 2048
+    band: int = 8192
     """Patches coded at once by one thread; memory only."""
 
     @property
@@ -141,9 +142,8 @@ def average_patches(
     just the patches are coded whose core holds one of these pixels. ``units`` are the divisors of patches, where these
     differ over the map. ``window`` says which part of a larger map this is.
     """
-    return PatchAverage(
-        *_averages(_sums(_Rows(depth, variance, only, units), coder, window, threads, with_noise=False))
-    )
+    rows = Rows(depth, variance, only, units)
+    return PatchAverage(*_averages(_sums(rows, coder, window, threads, with_noise=False)))
 
 
 def average_patches_and_noise(
@@ -155,7 +155,7 @@ def average_patches_and_noise(
     threads: int = 1,
 ) -> NoiseAverage:
     """Code all patches of a map; average their values and their inferred noise variances at each pixel."""
-    sums = _sums(_Rows(depth, variance), coder, window, threads, with_noise=True)
+    sums = _sums(Rows(depth, variance), coder, window, threads, with_noise=True)
     weight, mean, spread = _averages(sums[:3])
     valid, some = np.isfinite(depth), np.where(weight > 0, weight, 1)
     floor, noise, confidence = (total / some for total in sums[3:])
@@ -164,7 +164,7 @@ def average_patches_and_noise(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """Some rows of a map, or of a stack of maps, with what is given for each pixel."""
 
     depth: DepthMap
@@ -172,31 +172,36 @@ class _Rows:
     only: NDArray[np.bool_] | None = None
     units: DepthMap | None = None
 
-    def flat(self) -> _Rows:
+    def flat(self) -> Rows:
         """Return a stack as one map, one under the other."""
         return self._each(lambda values: values.reshape(-1, values.shape[-1]))
 
-    def rows(self, which: slice) -> _Rows:
+    def rows(self, which: slice) -> Rows:
         return self._each(lambda values: values[which])
 
-    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> _Rows:
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Rows:
         given = (None if values is None else change(values) for values in (self.variance, self.only, self.units))
-        return _Rows(change(self.depth), *given)
+        return Rows(change(self.depth), *given)
 
 
-def _sums(whole: _Rows, coder: PatchCoder, window: Window | None, threads: int, *, with_noise: bool) -> Floats:
+def _sums(whole: Rows, coder: PatchCoder, window: Window | None, threads: int, *, with_noise: bool) -> Floats:
     """Sum the terms of all patches at each pixel."""
     shape = whole.depth.shape
     rows, columns = shape[-2], shape[-1]
     height = coder.dictionary.patch_shape[0]
-    tops, lefts = (window or Window.full((rows, columns))).corners(coder.dictionary.patch_shape, coder.stride)
+    window = window or Window.full((rows, columns))
+    tops, lefts = window.corners(coder.dictionary.patch_shape, coder.stride)
+    plain = coder.unit is not None and whole.units is None and not (coder.refit or with_noise)
     tops = (np.arange(0, whole.depth.size // columns, rows)[:, None] + tops).ravel()
     whole = whole.flat()
     sums = np.zeros((6 if with_noise else 3, *whole.depth.shape))
 
     def sum_band(band: slice) -> tuple[NDArray[np.intp], Floats]:
         mine = tops[band]
-        return mine, _sum_band(whole.rows(slice(mine[0], mine[-1] + height)), coder, mine - mine[0], lefts, with_noise)
+        shown, below = whole.rows(slice(mine[0], mine[-1] + height)), mine - mine[0]
+        if plain:
+            return mine, sum_fitted_patches(shown, coder, below, lefts)
+        return mine, _sum_band(shown, coder, below, lefts, with_noise)
 
     for mine, part in map_in_threads(sum_band, _bands(len(tops), len(lefts), coder.band), threads):
         sums[:, mine[0] : mine[-1] + height] += part
@@ -210,7 +215,7 @@ def _bands(rows: int, columns: int, patches: int) -> Iterator[slice]:
 
 
 def _sum_band(
-    band: _Rows, coder: PatchCoder, tops: NDArray[np.intp], lefts: NDArray[np.intp], with_noise: bool
+    band: Rows, coder: PatchCoder, tops: NDArray[np.intp], lefts: NDArray[np.intp], with_noise: bool
 ) -> Floats:
     """Sum the terms of one band: weight, value, square; with noise also floor, variance and confidence."""
     shape = coder.dictionary.patch_shape
@@ -235,12 +240,12 @@ def _sum_band(
         unit = _without_median(patches, coder.unit)
     scale = unit.scale[:, None]
     noise = coder.noise if given is None else coder.noise.plus(given / scale**2)
+    effort = {"tolerance": coder.tolerance, "max_rounds": coder.max_rounds}
     if with_noise:
-        effort = {"tolerance": coder.tolerance, "max_rounds": coder.max_rounds}
         code = infer(unit.patches, atoms, noise, coder.penalties, **effort, threads=1)
         codes, inferred = code.codes, code.variance
     else:
-        codes, inferred = _codes(unit.patches, valid_fraction, noise, coder), None
+        codes, inferred = sparse_codes(unit.patches, atoms, noise, coder.penalties, **effort), None
     codes, counts = refit_least_squares(unit.patches, codes, coder) if coder.refit else (codes, 1)
     value = row_stable_matmul(codes, atoms) * scale + unit.centre[:, None]
     weight = (valid_fraction / counts)[:, None] * coder.weights
@@ -258,27 +263,6 @@ def _sum_band(
         tiles[coded] = term
         add_tiles(sums[index], tiles.reshape(len(tops), len(lefts), *shape), tops, lefts)
     return sums
-
-
-def _codes(patches: Floats, valid_fraction: Vector, noise: NoiseModel, coder: PatchCoder) -> Floats:
-    """Code patches; flat ones need fewer iterations."""
-    if coder.flat_rounds is None:
-        groups = [(np.ones(len(patches), bool), coder.max_rounds)]
-    else:
-        sizes = np.clip(np.nan_to_num(patches), -coder.contrast_clip, coder.contrast_clip)
-        flat = np.square(sizes).mean(axis=1) < coder.flat_contrast**2 * valid_fraction
-        groups = [(flat, min(coder.flat_rounds, coder.max_rounds)), (~flat, coder.max_rounds)]
-    codes = np.empty((len(patches), len(coder.atoms)), patches.dtype)
-    for group, rounds in groups:
-        codes[group] = sparse_codes(
-            patches[group],
-            coder.atoms,
-            noise.take(group),
-            coder.penalties,
-            tolerance=coder.tolerance,
-            max_rounds=rounds,
-        )
-    return codes
 
 
 def refit_least_squares(patches: Floats, codes: Floats, coder: PatchCoder) -> tuple[Floats, NDArray[np.intp]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.checks import LARGEST
-from sparsedepth.coding.admm import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
+from sparsedepth.coding.admm import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, fit, plan, solve
 from sparsedepth.coding.inputs import atoms_of, block_and_threads, checked_inputs, prices, real_numbers
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
 from sparsedepth.dictionary import Dictionary
@@ -184,6 +184,26 @@ def sparse_codes(
     largest, price = prices(sparsity, len(atoms))
     at_rest = EnergyAtRest(tolerance)
     return _solve(patches, noise, largest, _factors(atoms, price), at_rest, max_rounds, block, 1).codes
+
+
+def fit_patches(
+    patches: Patches,
+    dictionary: Dictionary | Floats,
+    noise: NoiseModel,
+    sparsity: float | Vector,
+    rounds: int,
+) -> Patches:
+    """Reconstruct patches (n, pixels) from their codes after so many iterations, in one thread.
+
+    The noise model is one without initial variances.
+    """
+    patches, atoms = checked_inputs(patches, dictionary, noise, sparsity, 0.0)
+    largest, price = prices(sparsity, len(atoms))
+    factors, fitted = _factors(atoms, price), np.zeros_like(patches)
+    for job in plan(patches, noise, largest, min(BLOCK_PATCHES, factors.layout.max_rows)):
+        block = Block(patches[job.rows], noise.take(job.rows), largest, factors, job)
+        fitted[job.rows] = fit(block, rounds)
+    return fitted
 
 
 def weighted_lasso(

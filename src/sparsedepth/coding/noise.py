@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sparsedepth.kernels.admm import GROWTH_NONE, GROWTH_ROOT, GROWTH_SQUARE
 from sparsedepth.vocabulary import Floats, InputError, Patches, Vector, as_array
 
 
@@ -22,6 +23,11 @@ class NoiseModel(ABC):
 
     inferred: bool = False
     """Whether a variance may exceed its floor."""
+
+    @property
+    def growth_law(self) -> int:
+        """How `growth` is computed by the kernels of ADMM."""
+        return GROWTH_NONE
 
     @abstractmethod
     def floor_variance(self, patches: Patches) -> Floats:
@@ -123,6 +129,10 @@ class Jeffreys(NoiseModel):
     def initial_variance(self, patches: Patches) -> Floats:
         return _where_known(patches, max(self.initial, self.floor))
 
+    @property
+    def growth_law(self) -> int:
+        return GROWTH_SQUARE
+
     def growth(self, q: Floats) -> Floats:
         return _jeffreys_growth(q)
 
@@ -161,6 +171,10 @@ class Exponential(NoiseModel):
 
     def floor_variance(self, patches: Patches) -> Floats:
         return _where_known(patches, self.floor)
+
+    @property
+    def growth_law(self) -> int:
+        return GROWTH_ROOT
 
     def growth(self, q: Floats) -> Floats:
         root = np.sqrt(q)
@@ -215,6 +229,10 @@ class Known(NoiseModel):
             raise InputError("a known variance must be positive at every pixel; use inf where nothing is known")
         _require_positive("the initial variance", self.initial)
         object.__setattr__(self, "variance", variance)
+
+    @property
+    def growth_law(self) -> int:
+        return GROWTH_SQUARE if self.inferred else GROWTH_NONE
 
     def require(self, shape: tuple[int, ...]) -> None:
         """Refuse patches of another shape."""

@@ -18,6 +18,8 @@ SUFFIX = ".dll" if sys.platform == "win32" else ".so"
 
 INT, FLOAT, DOUBLE = ctypes.c_int64, ctypes.c_float, ctypes.c_double
 """Numbers that kernels take."""
+ADDRESS = ctypes.c_void_p
+"""Address of an array that is not checked: for kernels that are called thousands of times."""
 
 
 def array(kind: Any) -> Any:

@@ -147,7 +147,9 @@ def _diagnosed(
     visible = over_step >= settings.noisy_over_step
     noisy = visible and evidence >= settings.noisy_evidence
     quiet = (relative > 0.5) & (relative < 1.3)
-    correlation = Correlation() if quiet.sum() < 4 else estimate_correlation(fits.chosen(quiet), settings)
+    correlation = (
+        Correlation() if quiet.sum() < 4 or not visible else estimate_correlation(fits.chosen(quiet), settings)
+    )
     fraction = max(visible_fraction(correlation, settings), settings.min_visible)
     depths = np.array(law.depths)
     total = np.array(law.lengths) / fraction
@@ -217,6 +219,7 @@ def step_points(depth: DepthMap, settings: SensorSettings = DEFAULT) -> tuple[Fl
     -------
     Median depths of bins, and the steps there.
     """
+    depth = _some_rows(depth, settings.step_sample_pixels)
     values = _frequent(depth[np.isfinite(depth)].astype(float), settings)
     gaps, at = np.abs(np.diff(values)), np.maximum(values[1:], values[:-1])
     at, gaps = at[gaps > 0], gaps[gaps > 0]
@@ -229,6 +232,15 @@ def step_points(depth: DepthMap, settings: SensorSettings = DEFAULT) -> tuple[Fl
     steps = np.array([np.quantile(gaps[part], settings.step_quantile) for part in parts])
     rising = np.concatenate([[True], np.diff(depths) > 0])
     return depths[rising], steps[rising]
+
+
+def _some_rows(depth: DepthMap, pixels: int) -> DepthMap:
+    """Keep rows at equal distances from both ends, of about so many pixels in all."""
+    every = max(1, 2 * depth.size // pixels)
+    if depth.size <= pixels or every >= len(depth):
+        return depth
+    from_one_end = np.arange(0, len(depth), every)
+    return depth[np.union1d(from_one_end, len(depth) - 1 - from_one_end)]
 
 
 def _frequent(values: Floats, settings: SensorSettings) -> Floats:

@@ -63,6 +63,8 @@ class SensorSettings:
     frequent_ratio: float = 0.1
     """Least count of a value, over that of the value of a usual pixel near it; rarer ones are impulses."""
     step_bins: int = 12
+    step_sample_pixels: int = 2**16
+    """Pixels in whose rows differences are counted; speed only."""
     step_pixels: int = 50
     """Fewest differences that show the step of a bin."""
     noisy_over_step: float = 1.25
@@ -114,6 +116,8 @@ class SensorSettings:
     """Numbers that the fit of a correlation starts from."""
     window_evaluations: int = 25
     """Most evaluations of the fit from one frame."""
+    window_tolerance: float = 1e-3
+    """Relative change of the misfit at which that fit stops."""
     min_visible: float = 0.7
     """Least fraction of the standard deviation that a window is believed to show."""
     most_nonpositive: float = 0.05

@@ -170,9 +170,8 @@ def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlat
         rows, columns, variance = _projected(correlation_of(numbers), settings)
         return np.concatenate([rows, columns]) / variance - seen
 
-    best = least_squares(
-        misfit, correlation_start(settings), bounds=(lowest, highest), max_nfev=settings.window_evaluations
-    )
+    limits = {"max_nfev": settings.window_evaluations, "ftol": settings.window_tolerance}
+    best = least_squares(misfit, correlation_start(settings), bounds=(lowest, highest), **limits)
     return correlation_of(best.x)
 
 
