@@ -88,7 +88,7 @@ def measure(scene: StereoScene, repeats: int) -> dict[str, Measured]:
             cpu, elapsed = time.process_time(), time.perf_counter()
             disparity = each()
             spent[name].append((time.process_time() - cpu, time.perf_counter() - elapsed))
-            bad[name] = 100 * bad_pixels(disparity, truth, 1.0)
+            bad[name] = 100 * bad_pixels(np.nan_to_num(disparity), truth, 1.0)
     return {
         name: Measured(median(cpu for cpu, _ in times[1:]), median(elapsed for _, elapsed in times[1:]), bad[name])
         for name, times in spent.items()
