@@ -71,7 +71,7 @@ class StreamSettings:
     """Remembered pixels that are nearer to a new surface are forgotten: they lie in the shadow of what moved."""
     block_px: int = 4
     """Side of the blocks that measure the distance to new surfaces."""
-    young_ratio: float = 0.3
+    young_ratio: float = 0.35
     """Pixels are young, and smoothed in space, while their variance exceeds this fraction of one measurement's, times
     the fraction of the variance that smoothing leaves."""
     smooth_px: tuple[int, ...] = (2, 4, 7)
