@@ -95,9 +95,9 @@ def test_text_in_a_report_is_text(demo, tmp_path):
     assert page.text.count('<script>alert("x")</script> & {body} ?') == 8
 
 
-def test_a_report_holds_png_only(tmp_path):
+def test_a_report_holds_pictures_only(tmp_path):
     (tmp_path / "x.svg").write_text("<svg/>")
-    with pytest.raises(InputError, match="no PNG"):
+    with pytest.raises(InputError, match="neither a PNG nor a WebP"):
         pictures((tmp_path / "x.svg", ""))
 
 

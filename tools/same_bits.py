@@ -62,9 +62,16 @@ def checked_out(revision: str, folder: Path) -> Iterator[Path]:
     tree = folder / f"tree-{len(list(folder.iterdir()))}"
     git("worktree", "add", "--detach", "--quiet", str(tree), revision)
     try:
+        compile_kernels(tree)
         yield tree
     finally:
         git("worktree", "remove", "--force", str(tree))
+
+
+def compile_kernels(tree: Path) -> None:
+    """Compile the kernels of a tree; early revisions have none."""
+    if (tree / "hatch_build.py").is_file():
+        subprocess.run([sys.executable, "hatch_build.py"], cwd=tree, check=True, capture_output=True)
 
 
 def git(*arguments: str) -> str:

@@ -181,7 +181,8 @@ def test_pages_of_results_can_all_be_sent(tmp_path):
     write_report(tmp_path / "r.html", "all", *(markdown_page(path) for path in RESULTS))
     shown = Page((tmp_path / "r.html").read_text())
     assert shown.tags.count("img") >= 8
-    assert all(address.startswith(("data:image/png;base64,", "https://")) for address in shown.addresses)
+    inside = "data:image/png;base64,", "data:image/webp;base64,"
+    assert all(address.startswith((*inside, "https://")) for address in shown.addresses)
 
 
 def test_a_page_may_show_videos_but_no_other_files(tmp_path):
