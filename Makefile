@@ -13,8 +13,8 @@ $(VENV)/bin/python:
 		{ echo "sparsedepth needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml $(KERNELS) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/.installed: pyproject.toml experiments/pyproject.toml $(KERNELS) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./experiments
 	@touch $@
 
 # What the demo needs; whoever has the whole development environment has it.

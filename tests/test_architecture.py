@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import sparsedepth
+import sparsedepth_experiments
 
 ROOT = Path(sparsedepth.__file__).parent
+EXPERIMENTS = Path(sparsedepth_experiments.__file__).parent
 MAY_IMPORT = {
     "vocabulary": {"display", "files"},  # within methods that show, save and load; nothing is imported with it
     "display": {"vocabulary", "dictionary", "sensors", "pictures"},
@@ -88,7 +90,8 @@ MAY_IMPORT = {
     "cameras": {"vocabulary", "files", "geometry", "sensors", "data"},
     "sensor_pictures": {"extras", "vocabulary", "pictures", "sensors"},
     "data": {"extras", "vocabulary", "files", "sensors"},
-    "experiments": {
+    "demo": {"vocabulary", "files", "pictures", "report", "findings", "restore", "baselines", "metrics", "data"},
+    "sparsedepth_experiments": {
         "extras",
         "belief",
         "vocabulary",
@@ -134,7 +137,7 @@ MAY_IMPORT = {
         "stereo",
         "matching",
         "data",
-        "experiments",
+        "demo",
         "serve",
         "hole_filling",
         "sensors",
@@ -177,9 +180,10 @@ NOT_REQUIRED = {
     "spams",
     "celer",
 }
-WRAPPED = {"stereo/opencv.py": {"cv2"}, "experiments/_opencv.py": {"cv2"}, "sklearn.py": {"sklearn"}}
+WRAPPED = {"stereo/opencv.py": {"cv2"}, "sparsedepth_experiments/_opencv.py": {"cv2"}, "sklearn.py": {"sklearn"}}
 """Files that offer a peer to those who have installed it; nothing else imports it, or them."""
-MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+MODULES = sorted(path for root in (ROOT, EXPERIMENTS) for path in root.rglob("*.py") if path != ROOT / "__init__.py")
+RUNS_EXPERIMENTS = "cli/reproduce.py"
 MAX_LINES = 320
 LONG_MODULES = {"coding/admm.py"}
 """One algorithm each, that is easier to read in one piece."""
@@ -198,22 +202,37 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+def place(path: Path) -> str:
+    """Where a module is: within the package, or in the package of the experiments."""
+    return path.relative_to(EXPERIMENTS.parent if path.is_relative_to(EXPERIMENTS) else ROOT).as_posix()
+
+
 def room(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return place(path).split("/")[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", MODULES, ids=place)
 def test_rooms_keep_to_their_doors(path):
     mine = room(path)
     rooms = {n.split(".")[1] for n in imported(path) if n.startswith("sparsedepth.")} & (MAY_IMPORT.keys() | {"cli"})
     assert rooms - {mine} <= MAY_IMPORT[mine]
-    if mine not in ("cli", "experiments"):
+    if mine not in ("cli", "sparsedepth_experiments"):
         assert "sparsedepth" not in imported(path), "import the room, not the whole house"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_one_command_imports_the_experiments():
+    importing = {
+        place(path)
+        for path in MODULES
+        if not path.is_relative_to(EXPERIMENTS)
+        and "sparsedepth_experiments" in {name.split(".")[0] for name in imported(path)}
+    }
+    assert importing == {RUNS_EXPERIMENTS}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
 def test_no_heavy_or_unsafe_requirement(path):
-    unwanted = NOT_REQUIRED - WRAPPED.get(path.relative_to(ROOT).as_posix(), set())
+    unwanted = NOT_REQUIRED - WRAPPED.get(place(path), set())
     assert not {name.split(".")[0] for name in imported(path)} & unwanted
     top = {
         alias.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import) for alias in node.names
@@ -225,9 +244,9 @@ def n_lines(path: Path) -> int:
     return len(path.read_text().splitlines())
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", MODULES, ids=place)
 def test_modules_are_short(path):
-    if path.relative_to(ROOT).as_posix() not in LONG_MODULES:
+    if place(path) not in LONG_MODULES:
         assert n_lines(path) <= MAX_LINES
 
 

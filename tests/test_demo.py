@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from sparsedepth import InputError, experiments
+from sparsedepth import InputError
+from sparsedepth.demo import PRODUCTS, run
 from sparsedepth.files import read, read_array
 from sparsedepth.report import heading, paragraph, pictures, table, write_report
 
@@ -44,14 +45,14 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder, told = tmp_path_factory.mktemp("demo"), []
-    facts = experiments.load("demo").run(folder, lambda *what: told.append(what), quick=True)
+    facts = run(folder, lambda *what: told.append(what), quick=True)
     return folder, facts, told
 
 
 def test_demo_writes_what_it_promises_and_removes_noise(demo):
     folder, facts, told = demo
     names = {p.name for p in folder.iterdir()}
-    assert names == set(experiments.load("demo").PRODUCTS)
+    assert names == set(PRODUCTS)
     assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in names if name.endswith(".png"))
     assert facts["psnr_db"]["sparsedepth"] > facts["psnr_db"]["noisy"] + 3
     assert sum(facts[origin] for origin in ("measured", "corrected", "filled", "refused")) == pytest.approx(1, abs=1e-3)

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsedepth import Dictionary, baselines, experiments, restore, stereo
+import sparsedepth_experiments as experiments
+from sparsedepth import Dictionary, baselines, restore, stereo
 from sparsedepth.data import data_folder
 from sparsedepth.data.sensor_frames import SENSORS
 from sparsedepth.data.simulated_streams import STREAM_SENSORS, StreamScene
-from sparsedepth.experiments import (
+from sparsedepth.restore import METHODS
+from sparsedepth.vocabulary import InputError
+from sparsedepth_experiments import (
     _cache,
     _restoration_jobs,
     _sensors_methods,
@@ -24,12 +27,10 @@ from sparsedepth.experiments import (
     denoising,
     natural_noise,
 )
-from sparsedepth.experiments import _zoo as zoo
-from sparsedepth.experiments._cache import cached
-from sparsedepth.experiments._claims import Claim, judge, table_of
-from sparsedepth.experiments._methods import Outcome, own_methods
-from sparsedepth.restore import METHODS
-from sparsedepth.vocabulary import InputError
+from sparsedepth_experiments import _zoo as zoo
+from sparsedepth_experiments._cache import cached
+from sparsedepth_experiments._claims import Claim, judge, table_of
+from sparsedepth_experiments._methods import Outcome, own_methods
 
 PNG = b"\x89PNG"
 OWN = {f'denoise, "{method}"' for method in METHODS if method != "paper"}
@@ -62,7 +63,7 @@ def rows(page: str) -> set[str]:
 def test_the_experiments_are_the_files_without_an_underscore():
     names = experiments.names()
     assert {"dictionaries", "denoising", "natural_noise"} <= set(names)
-    assert not any(name.startswith("_") or name == "demo" for name in names)
+    assert not any(name.startswith("_") for name in names)
     for name in ("_claims", "__init__", "nothing"):
         with pytest.raises(InputError, match="no experiment"):
             experiments.load(name)

@@ -37,8 +37,8 @@ sys.meta_path.insert(0, Missing())
 
 
 def run_without(extras: list[str], code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run code in a new interpreter that lacks what some extras install."""
-    blocked = {module for extra in extras for module in MODULES_OF[extra]}
+    """Run code in a new interpreter that lacks what some extras install, or a module that is none."""
+    blocked = {module for extra in extras for module in MODULES_OF.get(extra, [extra])}
     text = BLOCK.format(blocked=blocked) + code
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=folder, check=False)
 
@@ -106,6 +106,12 @@ def test_a_command_without_its_extra_says_what_to_install(missing, words, tmp_pa
     assert f"pip install 'sparsedepth[{missing}]'" in " ".join(ended.stderr.split())
 
 
+def test_reproducing_without_the_experiments_says_what_to_install(tmp_path):
+    ended = run_without(["sparsedepth_experiments"], command("reproduce", "denoising"), tmp_path)
+    assert ended.returncode == 2
+    assert "pip install ./experiments" in " ".join(ended.stderr.split())
+
+
 def test_commands_need_no_extra_but_their_own(tmp_path):
     code = "import numpy as np; np.save('x.npy', np.ones((30, 40))); "
     others = [extra for extra in MODULES_OF if extra != "cli"]
@@ -121,7 +127,7 @@ def test_commands_need_no_extra_but_their_own(tmp_path):
         ("plot", "import sparsedepth.sensor_pictures"),
         ("reproduce", "import sparsedepth.baselines"),
         ("reproduce", "from sparsedepth.data.motorcycle import motorcycle_pair; motorcycle_pair()"),
-        ("reproduce", "from sparsedepth import experiments; experiments.load('denoising')"),
+        ("reproduce", "import sparsedepth_experiments; sparsedepth_experiments.load('denoising')"),
     ],
 )
 def test_python_without_an_extra_says_what_to_install(missing, code, tmp_path):

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted(path for room in ("src", "tests", "training", "benchmarks") for path in (ROOT / room).rglob("*.py"))
+FILES = sorted(
+    path for room in ("src", "experiments", "tests", "training", "benchmarks") for path in (ROOT / room).rglob("*.py")
+)
+PACKAGES = {"sparsedepth", "sparsedepth_experiments"}
 OUTSIDE_CALLS = {"os.replace", "os.fsync", "os.posix_fallocate", "importlib.util.find_spec"}
 """Calls beyond the package that a test may let fail: a full disk, or a library that is not installed."""
 OUTSIDE_TABLES = {"sys.modules", "os.environ"}
@@ -39,9 +42,9 @@ def imported_from_the_package(tree: ast.Module) -> set[str]:
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            ours = (alias for alias in node.names if alias.name.split(".")[0] == "sparsedepth")
-            names |= {alias.asname or "sparsedepth" for alias in ours}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sparsedepth":
+            ours = (alias for alias in node.names if alias.name.split(".")[0] in PACKAGES)
+            names |= {alias.asname or alias.name.split(".")[0] for alias in ours}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
             names |= {alias.asname or alias.name for alias in node.names}
     return names
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparsedepth import Origin
-from sparsedepth.experiments._zoo import DEVELOPMENT
+from sparsedepth_experiments._zoo import DEVELOPMENT
 
 README = Path(__file__).parent.parent / "README.md"
 

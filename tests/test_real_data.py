@@ -10,8 +10,8 @@ from sparsedepth.coding.learn import start_from
 from sparsedepth.data import data_folder
 from sparsedepth.data.middlebury import disparities, disparity_files
 from sparsedepth.data.motorcycle import motorcycle_disparity
-from sparsedepth.experiments import load
 from sparsedepth.patches import PatchStream
+from sparsedepth_experiments import load
 
 
 def last(steps):

@@ -8,10 +8,10 @@ import json
 import numpy as np
 import pytest
 
+import sparsedepth_experiments as experiments
 from outputs import versions
-from sparsedepth import experiments
-from sparsedepth.experiments import second_order
 from sparsedepth.vocabulary import InputError
+from sparsedepth_experiments import second_order
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason="OpenCV is not installed")
 

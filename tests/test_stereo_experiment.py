@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
+import sparsedepth_experiments as experiments
 from outputs import versions
-from sparsedepth import experiments
 from sparsedepth.data.middlebury import StereoScene
-from sparsedepth.experiments import _matchers, stereo
 from sparsedepth.vocabulary import InputError, StereoPair
+from sparsedepth_experiments import _matchers, stereo
 
 
 @pytest.fixture

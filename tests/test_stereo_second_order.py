@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsedepth.experiments._scenes import cut_out, known, small_scene
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.stereo import cuts, proposals
 from sparsedepth.stereo.fusion import COST_STEPS, Choices, SecondOrderEnergy, fuse
 from sparsedepth.stereo.prior import Feedback, with_belief
 from sparsedepth.stereo.solvers import second_order
 from sparsedepth.vocabulary import Belief, InputError, StereoPair
+from sparsedepth_experiments._scenes import cut_out, known, small_scene
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason="OpenCV is not installed")
 

@@ -2,8 +2,8 @@
 
 Measure a tree with its own sources, then compare; an older tree is a `git worktree`:
 
-    PYTHONPATH=../before/src python tools/zoo_means.py measure before.json
-    PYTHONPATH=src python tools/zoo_means.py measure after.json
+    PYTHONPATH=../before/src:../before/experiments/src python tools/zoo_means.py measure before.json
+    PYTHONPATH=src:experiments/src python tools/zoo_means.py measure after.json
     python tools/zoo_means.py compare before.json after.json
 
 Needs SPARSEDEPTH_DATA; about four minutes a tree on one core. One draw of the noise for each row and map.
@@ -25,8 +25,8 @@ MAX_PSNR = 99.0
 def measure(every: int, quality: str) -> dict[str, float]:
     """Return the PSNR of each kind, row and map, in dB; every so many maps are measured."""
     from sparsedepth import denoise, inpaint
-    from sparsedepth.experiments import _zoo as zoo
     from sparsedepth.metrics import psnr
+    from sparsedepth_experiments import _zoo as zoo
 
     found = {}
     for source in zoo.development_sources()[::every]:

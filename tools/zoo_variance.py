@@ -14,7 +14,7 @@ from collections import defaultdict
 import numpy as np
 
 from sparsedepth import denoise, inpaint
-from sparsedepth.experiments import _zoo as zoo
+from sparsedepth_experiments import _zoo as zoo
 
 DECILES = 10
 

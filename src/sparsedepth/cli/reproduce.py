@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 
-from sparsedepth import experiments
 from sparsedepth.cli.batch.plan import require_folder, require_new
 from sparsedepth.cli.options import ForceOption, JsonOption
 from sparsedepth.cli.terminal import print_facts, progress_bar
+from sparsedepth.extras import needed_for
 from sparsedepth.findings import closing
 from sparsedepth.report import Html, markdown_page, write_report
+from sparsedepth.vocabulary import InputError
 
 
 def demo_command(
@@ -24,9 +26,11 @@ def demo_command(
     as_json: JsonOption = False,
 ) -> None:
     """Restore a real map with real holes and added noise, compare with other methods, and write a report."""
+    with needed_for("the demo", "reproduce"):
+        from sparsedepth import demo
     require_folder(output)
-    require_new([output / name for name in experiments.load("demo").PRODUCTS], force)
-    print_facts(as_json, _run("demo", experiments.load("demo"), output))
+    require_new([output / name for name in demo.PRODUCTS], force)
+    print_facts(as_json, _run("demo", demo, output))
 
 
 def reproduce_command(
@@ -38,6 +42,7 @@ def reproduce_command(
     as_json: JsonOption = False,
 ) -> None:
     """Repeat an experiment of the paper and write its table and pictures, and all of them as one report.html."""
+    experiments = _experiments()
     names = experiments.names() if name == "all" else [name]
     print_facts(as_json, run_all({each: experiments.load(each) for each in names}, output, quick=quick))
 
@@ -49,6 +54,19 @@ def run_all(chosen: Mapping[str, Any], output: Path, *, quick: bool) -> dict[str
     pages = (_page(output, name) for name in chosen)
     write_report(output / "report.html", "sparsedepth reproduced", *pages, *closing())
     return {**facts, "report": str(output / "report.html")}
+
+
+def _experiments() -> ModuleType:
+    """Import the package of the experiments, which is beside this one in the repository."""
+    try:
+        import sparsedepth_experiments
+    except ModuleNotFoundError as error:
+        if error.name != "sparsedepth_experiments":
+            raise
+        raise InputError(
+            "the experiments are a package of their own; install it from a clone with: pip install ./experiments"
+        ) from None
+    return sparsedepth_experiments
 
 
 def _page(output: Path, name: str) -> Html:

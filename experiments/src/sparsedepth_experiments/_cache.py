@@ -1,0 +1,93 @@
+"""Cache of experiment outcomes on disk, so that a second run computes only what has changed.
+
+``SPARSEDEPTH_CACHE`` names the folder; without it nothing is cached. The key is the name of the outcome, the version of
+the methods that made it, and the maps it was made from. Versions are the ``METHOD_VERSION`` of `sparsedepth.restore`,
+`sparsedepth.stereo` and `sparsedepth.baselines`, raised by hand when results change, and checksums of dictionaries.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsedepth import baselines, restore, stereo
+from sparsedepth.atomic_files import write_atomically
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.vocabulary import DepthMap, Floats
+from sparsedepth_experiments._methods import Outcome
+
+
+def restoration_version(*dictionaries: str) -> str:
+    """Name the version of restoration and the contents of the built-in dictionaries that it is used with."""
+    return ", ".join((f"restoration {restore.METHOD_VERSION}", *map(checksum, dictionaries or ("default",))))
+
+
+def stereo_version() -> str:
+    """Name the version of stereo matching."""
+    return f"stereo {stereo.METHOD_VERSION}"
+
+
+def baselines_version() -> str:
+    """Name the version of the baselines."""
+    return f"baselines {baselines.METHOD_VERSION}"
+
+
+@cache
+def checksum(dictionary: str) -> str:
+    """Compute the SHA-256 of the atoms of a built-in dictionary."""
+    loaded = Dictionary.builtin(dictionary)
+    return sha256(repr(loaded.patch_shape).encode() + np.ascontiguousarray(loaded.atoms).tobytes()).hexdigest()
+
+
+def cached(name: str, version: str, maps: Sequence[DepthMap], make: Callable[[], Outcome]) -> Outcome:
+    """Load the outcome of a method on some maps, or make it and store it."""
+    arrays = cached_arrays(name, version, maps, lambda: _fields(make()))
+    parameter = float(arrays["parameter"])
+    maps_of = {field: values for field, values in arrays.items() if field != "parameter"}
+    return Outcome(**maps_of, parameter=None if np.isnan(parameter) else parameter)
+
+
+def cached_arrays(
+    name: str, version: str, maps: Sequence[Floats], make: Callable[[], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Load named arrays that were made from some maps, or make and store them."""
+    folder = os.environ.get("SPARSEDEPTH_CACHE")
+    if not folder:
+        return make()
+    path = Path(folder) / f"{_key(name, version, maps)}.npz"
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
+            return {field: found[field] for field in found.files}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        made = make()
+        _write(path, made)
+        return made
+
+
+def _key(name: str, version: str, maps: Sequence[Floats]) -> str:
+    key = sha256(f"{name}\n{version}\n".encode())
+    for each in maps:
+        key.update(f"{each.dtype} {each.shape}".encode() + np.ascontiguousarray(each).tobytes())
+    return key.hexdigest()
+
+
+def _fields(outcome: Outcome) -> dict[str, NDArray[Any]]:
+    fields = {"depth": outcome.depth, "variance": outcome.variance, "origin": outcome.origin}
+    parameter = np.array(np.nan if outcome.parameter is None else outcome.parameter)
+    return {"parameter": parameter} | {name: values for name, values in fields.items() if values is not None}
+
+
+def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content.getvalue())

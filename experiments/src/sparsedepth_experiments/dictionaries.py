@@ -1,0 +1,106 @@
+"""The shipped dictionaries: the paper's three side by side (its Fig. 3) and the others, with their energy curves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from sparsedepth.coding.infer import infer
+from sparsedepth.coding.noise import Jeffreys
+from sparsedepth.data.motorcycle import motorcycle_disparity
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.markdown import table, write_made_part
+from sparsedepth.patches import PatchStream
+from sparsedepth.pictures import save_mosaic
+from sparsedepth.vocabulary import Floats
+from sparsedepth_experiments import Progress
+
+ORDER = ("phi1", "phi2", "phi3", "phi1_32", "default")
+
+
+def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
+    """Draw every shipped dictionary and its curve; measure it on patches of a map that no training saw."""
+    names = [name for name in ORDER if name in Dictionary.builtins()]
+    rows, facts = [], {}
+    for done, name in enumerate(names):
+        progress(name, done, len(names))
+        dictionary = Dictionary.builtin(name)
+        save_mosaic(dictionary, output / f"dictionary-{name}.png", title=f"{name}: most used atoms first")
+        facts[name] = _measure(dictionary, 64 if quick else 1024)
+        rows.append([f"`{name}`", *map(str, facts[name].values())])
+    _draw_curves(names, output / "dictionaries-energy.png")
+    head = ["", *next(iter(facts.values()))]
+    pictures = [f"### `{name}`\n\n![{name}](dictionary-{name}.png)" for name in names]
+    commands = "\n".join(f"    {Dictionary.builtin(name).about['command']}" for name in names)
+    write_made_part(
+        output / "dictionaries.md",
+        "The shipped dictionaries",
+        "sparsedepth reproduce dictionaries",
+        [
+            "Measured on patches of the Motorcycle disparities (Middlebury 2014), which no training saw. "
+            "Energies are Eq. 6 at floor 0.01 and sparsity 1, a pixel; lower is better among dictionaries of one size.",
+            table(head, rows),
+            "The commands that trained them, in the folder of the data sets:",
+            commands,
+            "![held-out energy](dictionaries-energy.png)",
+            *pictures,
+        ],
+    )
+    return facts
+
+
+def _measure(dictionary: Dictionary, n: int) -> dict[str, Any]:
+    patches = PatchStream([motorcycle_disparity()], dictionary.patch_shape, batch=n, seed=1)(0).patches
+    code = infer(patches, dictionary, Jeffreys())
+    known = np.isfinite(patches).sum()
+    atoms = dictionary.atoms
+    coherence = np.abs(atoms @ atoms.T) - np.eye(len(atoms))
+    return {
+        "patch": "x".join(map(str, dictionary.patch_shape)),
+        "atoms": dictionary.n_atoms,
+        "noise model": dictionary.about["noise"],
+        "holes": dictionary.about["holes"],
+        "energy a pixel": round(float(code.energy.sum() / known), 4),
+        "codes used a patch": round(float((code.codes != 0).sum(axis=1).mean()), 1),
+        "median / largest coherence": f"{np.median(coherence.max(axis=1)):.2f} / {coherence.max():.2f}",
+        "noise-like atoms": f"{noise_like(dictionary).mean():.0%}",
+    }
+
+
+def noise_like(dictionary: Dictionary) -> Floats:
+    """Find atoms without structure: neighbouring pixels uncorrelated, and values spread like Gaussian noise."""
+    height, width = dictionary.patch_shape
+    atoms = dictionary.atoms - dictionary.atoms.mean(axis=1, keepdims=True)
+    square = atoms.reshape(-1, height, width)
+    energy = np.maximum(np.square(atoms).sum(axis=1), 1e-6)
+    alike = (
+        (square[:, 1:] * square[:, :-1]).sum(axis=(1, 2)) + (square[:, :, 1:] * square[:, :, :-1]).sum(axis=(1, 2))
+    ) / 2
+    kurtosis = atoms.shape[1] * (atoms**4).sum(axis=1) / energy**2
+    return (alike / energy < 0.3) & (kurtosis < 8)
+
+
+def _draw_curves(names: list[str], path: Path) -> None:
+    figure = Figure(figsize=(9, 3.2), dpi=100, layout="constrained")
+    for axes, group in zip(figure.subplots(1, 3), (names[:3], names[3:4], names[4:]), strict=True):
+        for name in group:
+            dictionary = Dictionary.builtin(name)
+            curve = np.array(json.loads(dictionary.about["held_out_energy"]))
+            axes.plot(curve[:, 0], curve[:, 1] / dictionary.atoms.shape[1], label=name)
+            axes.set(
+                xlabel="step", ylabel="held-out energy a pixel", ylim=_around(curve[:, 1] / dictionary.atoms.shape[1])
+            )
+        axes.legend()
+    FigureCanvasAgg(figure)
+    figure.savefig(path)
+
+
+def _around(values: Floats) -> tuple[float, float]:
+    """Choose limits that show the second half of a curve well."""
+    late = values[len(values) // 3 :]
+    return float(late.min() - 0.1 * np.ptp(late) - 1e-3), float(late.max() + 0.3 * np.ptp(late) + 1e-3)
