@@ -66,7 +66,7 @@ def facts(path: Path) -> dict[str, Any]:
         return {
             "tags": file.tags(), "band": file.tags(1), "crs": file.crs, "transform": tuple(file.transform),
             "nodata": str(file.nodata), "units": file.units, "descriptions": file.descriptions, "gcps": file.gcps,
-            "scales": file.scales, "offsets": file.offsets,
+            "scales": file.scales, "offsets": file.offsets, "types": file.dtypes,
         }  # fmt: skip
 
 
@@ -91,7 +91,45 @@ def test_a_filled_model_has_equal_tags_and_measured_heights(name, tmp_path):
     with rasterio.open(tmp_path / "after.tif") as file:
         filled = file.read(1)
     np.testing.assert_array_equal(filled[~unknown], values[~unknown].astype(np.float32))
-    assert np.abs(filled[unknown] - HEIGHTS[unknown]).max(initial=0) < 1
+    rounding = 0.5 if filled.dtype.kind == "i" else 0.0
+    assert np.abs(filled[unknown] - HEIGHTS[unknown]).max(initial=0) < 1 + rounding
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int8", "int16", "int32", "float64"])
+@pytest.mark.parametrize("profile", ["auto", "tum", "height"])
+def test_a_plain_file_keeps_its_type_and_its_numbers(dtype, profile, tmp_path):
+    """Integers are those of the file again, bit by bit, whatever their profile makes of them; doubles are float32's."""
+    top = 1 << 22 if np.dtype(dtype).itemsize > 2 else np.iinfo(dtype).max  # float32 holds 24 bits, scaled about 22
+    low = max(-top, np.iinfo(dtype).min) if np.dtype(dtype).kind == "i" else 0
+    numbers = np.array([[low, 0, 1], [7, top - 1, top]]).astype(dtype)
+    tifffile.imwrite(tmp_path / "a.tif", numbers, metadata=None)
+    write(tmp_path / "b.tif", read(tmp_path / "a.tif", profile))
+    with tifffile.TiffFile(tmp_path / "b.tif") as file:
+        again = file.pages.first.asarray()
+    assert again.dtype == dtype
+    if dtype == "float64" and profile == "tum":
+        known = read(tmp_path / "a.tif", profile).values
+        np.testing.assert_array_equal(again, np.where(np.isnan(known), np.nan, known.astype(np.float64)))
+    else:
+        np.testing.assert_array_equal(again, numbers)
+
+
+@pytest.mark.parametrize("depth", [70000.0, -1.0], ids=["too large", "negative"])
+def test_integers_that_cannot_hold_a_result_become_floats(depth, tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.array([[1, 2]], np.uint16), metadata=None)
+    image = read(tmp_path / "a.tif")
+    write(tmp_path / "b.tif", replace(image, values=np.array([[1.5, depth]])))
+    assert tifffile.imread(tmp_path / "b.tif").tolist() == [[1.5, depth]]
+
+
+def test_a_profile_or_another_unit_asks_for_floats(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.array([[1500, 2500]], np.uint16), metadata=None)
+    image = read(tmp_path / "a.tif")
+    write(tmp_path / "profile.tif", image, profile="m")
+    write(tmp_path / "unit.tif", image.to("m"))
+    for name in ("profile", "unit"):
+        again = tifffile.imread(tmp_path / f"{name}.tif")
+        np.testing.assert_array_equal(again, np.array([[1.5, 2.5]], np.float32), strict=True)
 
 
 def test_what_is_written_is_read_again_with_its_meaning(tmp_path):

@@ -27,6 +27,8 @@ CARRIED = {
     GDAL_METADATA: "GDAL metadata", GDAL_NODATA: "code of unknown pixels",
 }  # fmt: skip
 """Numbers of the tags that are carried, and what they hold."""
+KEPT_TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "float64")
+"""Types of numbers that a result has if its input had them; others become float32."""
 MAX_BYTES = 1 << 20
 """Most bytes of all carried tags of a file; tags beyond it are left out."""
 VERTICAL_UNIT_KEY, METRE_CODE = 4099, 9001
@@ -34,7 +36,7 @@ _METRES = re.compile(r'role="unittype"[^>]{0,40}>\s*(m|metre|meter|metres|meters
 
 
 def carried_tags(page: tifffile.TiffPage) -> Metadata | None:
-    """Return the tags of a page that are to be carried; None = there are none."""
+    """Return the tags of a page that are to be carried, and the type of its numbers; None = nothing is unusual."""
     left, found = MAX_BYTES, []
     for tag in page.tags:
         size = TYPE_BYTES.get(int(tag.dtype), 0) * tag.count
@@ -42,7 +44,8 @@ def carried_tags(page: tifffile.TiffPage) -> Metadata | None:
         if tag.code in CARRIED and 0 < size <= left and not own:
             left -= size
             found.append(_read(page, tag, size))
-    return Metadata(FORMAT, tuple(found), declared_code(page)) if found else None
+    dtype = str(page.dtype) if str(page.dtype) in KEPT_TYPES else "float32"
+    return Metadata(FORMAT, tuple(found), declared_code(page), dtype) if found or dtype != "float32" else None
 
 
 def _read(page: tifffile.TiffPage, tag: tifffile.TiffTag, size: int) -> Tag:

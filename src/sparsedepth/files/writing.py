@@ -57,8 +57,9 @@ def write(
     """Write a map, or a result with its map; integer files round to the nearest code, float files hold float32.
 
     Without a profile an integer file is encoded as the image was read, and a float file holds its values as they are.
-    With one, metres and millimetres convert as it asks, and a plain array is taken to be in its unit. Where a value
-    would round to the code for unknown pixels, the nearest other code is written.
+    A TIFF has the type of the TIFF that was read. Its integers are rounded; where they cannot hold the result, it has
+    float32. With a profile, metres and millimetres convert as it asks, and a plain array is taken to be in its unit.
+    Where a value would round to the code for unknown pixels, the nearest other code is written.
 
     Parameters
     ----------
@@ -120,9 +121,15 @@ def encode_file(
         source = _map_of(image)
         stored, encoding = _encoding(source, file_format, profile, scale, invalid)
         carried = _carried(source, file_format)
+        kept = None if profile is not None or scale is not None else _integer_profile(source, carried, invalid)
         if carried is not None and carried.code is not None and invalid is None:
             encoding, invalid = replace(encoding, invalid=(carried.code,)), carried.code
-        pixels = _pixels(stored, encoding, file_format, coded=invalid is not None)
+        found = None if kept is None or carried is None else _as_they_came(stored, kept, carried)
+        if kept is not None and found is not None:
+            pixels, encoding = found, kept
+        else:
+            wide = carried is not None and carried.dtype == "float64" and profile is None
+            pixels = _pixels(stored, encoding, file_format, coded=invalid is not None, wide=wide)
         converted = _converted(image.variance if isinstance(image, Restoration | Match) else None, source, stored)
         extra = _extra(stored, path, variance=_converted(variance, source, stored), origin=origin)
         if inside and isinstance(image, Restoration | Match):
@@ -149,6 +156,25 @@ def _carried(source: DepthImage | ArrayLike, file_format: Format) -> Metadata | 
     """Return the metadata of an image that the format can hold."""
     found = source.metadata if isinstance(source, DepthImage) else None
     return found if found is not None and found.format == file_format.carries else None
+
+
+def _integer_profile(source: DepthImage | ArrayLike, carried: Metadata | None, invalid: InvalidCodes) -> Profile | None:
+    """Return how a file of integers held the image; None = it did not, or the image has another unit now."""
+    if carried is None or np.dtype(carried.dtype).kind == "f" or not isinstance(source, DepthImage):
+        return None
+    came = source.profile
+    if came is None or (came.unit, came.kind) != (source.unit, source.kind):
+        return None
+    codes = invalid if invalid is not None or carried.code is None else carried.code
+    return with_options(came, None, codes)
+
+
+def _as_they_came(image: DepthImage, profile: Profile, carried: Metadata) -> Pixels | None:
+    """Return integers of the type that the file held; None = they cannot hold the image."""
+    try:
+        return encode_integers(image.values, profile, np.dtype(carried.dtype))
+    except InputError:
+        return None
 
 
 def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, stored: DepthImage) -> Any:
@@ -254,11 +280,11 @@ def _for_integers(profile: Profile, scale: float | None, invalid: InvalidCodes) 
     return replace(profile, dtype="uint16", invalid=profile.invalid if invalid is not None else (0.0,))
 
 
-def _pixels(image: DepthImage, encoding: Profile, file_format: Format, *, coded: bool) -> Pixels:
+def _pixels(image: DepthImage, encoding: Profile, file_format: Format, *, coded: bool, wide: bool) -> Pixels:
     if file_format.integers:
         return encode_integers(image.values, encoding, np.dtype(encoding.dtype))
     unknown = encoding.invalid[0] if coded and encoding.invalid else file_format.unknown
-    return encode_floats(image.values, encoding, unknown)
+    return encode_floats(image.values, encoding, unknown, np.dtype(np.float64 if wide else np.float32))
 
 
 def _extra(image: DepthImage, path: Path, **arrays: ArrayLike | None) -> dict[str, Pixels]:

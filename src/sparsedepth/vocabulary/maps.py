@@ -75,12 +75,14 @@ class Profile:
 class Metadata:
     """What a file says besides its numbers, such as a place on the ground; a file of the same format carries it on.
 
-    ``code`` is the stored number that the file declares for unknown pixels.
+    ``code`` is the stored number that the file declares for unknown pixels. ``dtype`` is the type of its numbers, where
+    a file of the same format keeps it.
     """
 
     format: str
     entries: tuple[Any, ...]
     code: float | None = None
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True, eq=False)
