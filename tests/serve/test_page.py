@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 import shutil
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -197,6 +199,27 @@ def test_downloads_are_the_result(page, expected, tmp_path, name, apart):
     np.testing.assert_allclose(read(path).values, expected.depth, atol=apart)
 
 
+def archive_of(page: Any, path: Path) -> zipfile.ZipFile:
+    """What the button for everything gives; every file in it is whole."""
+    with page.expect_download(timeout=60_000) as coming:
+        page.click("#download-all")
+    coming.value.save_as(path)
+    archive = zipfile.ZipFile(path)
+    assert archive.testzip() is None
+    return archive
+
+
+def test_one_archive_holds_everything(page, plain, file, expected, tmp_path):
+    products = page.evaluate("fetch('/v1/about').then((answer) => answer.json())")["products"]
+    with archive_of(page, tmp_path / "all.zip") as archive:
+        names = {"input/scan.png", "facts.json", *products}
+        assert sorted(archive.namelist()) == sorted(f"scan/{name}" for name in names)
+        assert archive.read("scan/input/scan.png") == file.read_bytes()
+        assert json.loads(archive.read("scan/facts.json"))["unit"] == "mm"
+        archive.extract("scan/result.npz", tmp_path)
+    np.testing.assert_array_equal(read(tmp_path / "scan" / "result.npz").values, expected.depth)
+
+
 def test_nothing_was_complained_of_and_nobody_else_was_asked(page):
     assert page.complaints == []
 
@@ -360,6 +383,22 @@ def test_a_stack_of_frames_is_a_stream(browser, plain, tmp_path):
     page.set_input_files("#files", tmp_path / "stack.npz")
     settled(page, plots=False)
     assert page.inner_text("#frame-name") == "frame 2 of 2"
+    page.close()
+
+
+def test_several_maps_are_taken_home_at_once(browser, plain, tmp_path):
+    """The second one, which nobody looked at, is restored for it."""
+    others = [scene(seed=number) for number in range(2)]
+    page = opened(browser, plain.url, LAPTOP)
+    page.set_input_files("#files", [*files_of(others[:1], "chair.png"), *files_of(others[1:], "table.png")])
+    settled(page, plots=False)
+    with archive_of(page, tmp_path / "all.zip") as archive:
+        assert {name.split("/")[0] for name in archive.namelist()} == {"chair", "table"}
+        for stem, values in zip(("chair", "table"), others, strict=True):
+            archive.extract(f"{stem}/result.npz", tmp_path)
+            depth = denoise(np.where(values == 0, np.nan, values).astype(np.float32)).depth
+            np.testing.assert_array_equal(read(tmp_path / stem / "result.npz").values, depth)
+    assert page.complaints == []
     page.close()
 
 

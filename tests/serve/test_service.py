@@ -10,6 +10,7 @@ import time
 import httpx
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
 from running_service import depth_file, scene
@@ -262,3 +263,27 @@ def test_other_machines_need_a_token(command):
     ended = command("serve", "--host", "0.0.0.0", "--port", "0")
     assert ended.code == 2
     assert "--token" in ended.err
+
+
+def test_a_geotiff_keeps_its_place_and_its_type(plain, tmp_path):
+    """Tags of GeoTIFF and the integers of the upload are those of the product, and its variance lies beside it."""
+    scale, place = (33550, 12, 3, (2.0, 2.0, 0.0)), (33922, 12, 6, (0.0, 0.0, 0.0, 5e5, 4.5e6, 0.0))
+    keys = (34735, 3, 16, (1, 1, 0, 3, 1024, 0, 1, 1, 3072, 0, 1, 32633, 4099, 0, 1, 9001))
+    tags = [(*tag, True) for tag in (scale, place, keys, (42113, 2, 7, "-32768"))]
+    heights = np.where(scene() == 0, -32768, scene() // 10).astype(np.int16)
+    tifffile.imwrite(tmp_path / "dem.tif", heights, extratags=tags, metadata=None)
+    files = {"depth": ("dem.tif", (tmp_path / "dem.tif").read_bytes())}
+    told = plain.finished(plain.post("inpaint", files))
+    assert told["facts"]["kind"] == "height"
+    found = {}
+    for name in ("result.tiff", "variance.tiff"):
+        with tifffile.TiffFile(io.BytesIO(plain.client.get(told["links"][name]).content)) as file:
+            page = file.pages.first
+            found[name] = page.asarray()
+            for code, *_, value in (scale, place, keys):
+                assert tuple(page.tags[code].value) == value, (name, code)
+            assert (42113 in page.tags) == (name == "result.tiff")
+    assert (found["result.tiff"].dtype, found["variance.tiff"].dtype) == (np.int16, np.float32)
+    known = heights != -32768
+    np.testing.assert_array_equal(found["result.tiff"][known], heights[known])
+    assert (found["result.tiff"] != -32768).any(where=~known), "holes are filled"

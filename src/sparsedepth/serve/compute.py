@@ -17,7 +17,7 @@ from sparsedepth.matching import stages
 from sparsedepth.restore import denoise, inpaint
 from sparsedepth.serve import examples
 from sparsedepth.serve.cameras import camera_of
-from sparsedepth.serve.products import PRODUCTS, STREAM_PRODUCTS, load_raw, load_result, save_raw
+from sparsedepth.serve.products import PRODUCTS, STREAM_PRODUCTS, load_raw, load_result, save_metadata, save_raw
 from sparsedepth.serve.streaming import make_stream, read_stream, stream
 from sparsedepth.vocabulary import DepthImage, InputError, Match, Origin, Restoration, StereoPair
 
@@ -66,6 +66,7 @@ def make_example(folder: str, name: str, report: Report) -> Facts:
 
 def _store_map(image: DepthImage) -> Facts:
     save_raw("before.f32", image.values)
+    save_metadata(image.metadata)
     profile = None if image.profile is None else as_text(image.profile)
     known = float(np.isfinite(image.values).mean())
     return {"shape": image.values.shape, "unit": image.unit, "kind": image.kind, "profile": profile, "input": "map",

@@ -10,21 +10,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.files import PROFILES, write, write_array
+from sparsedepth.files import PROFILES, read, write, write_array
 from sparsedepth.files.profiles import from_text
+from sparsedepth.files.tiff import write as encode_tiff
 from sparsedepth.serve.ply import write_points
 from sparsedepth.stream_video import VideoWriter
-from sparsedepth.vocabulary import DepthImage, InputError, Profile, Restoration
+from sparsedepth.vocabulary import DepthImage, InputError, Metadata, Profile, Restoration
 
 RAW = {"before.f32": "<f4", "after.f32": "<f4", "variance.f32": "<f4", "origin.u8": "u1"}
 """The arrays themselves, row by row; NaN = unknown."""
+CARRIED = Path("carried.tiff")
+"""One pixel with the tags of the uploaded TIFF, such as its place on the ground."""
 
 
 def load_result(facts: dict[str, Any], frame: int = 0) -> Restoration:
     """Load the result of a job, or of one frame of a stream, from the working folder."""
     names = ("after.f32", "variance.f32", "origin.u8")
     depth, variance, origin = (load_raw(name, facts["shape"], frame) for name in names)
-    return Restoration(depth, variance, origin, facts["unit"], facts["kind"], from_text(facts["profile"]))
+    result = Restoration(depth, variance, origin, facts["unit"], facts["kind"], from_text(facts["profile"]))
+    return replace(result, metadata=read(CARRIED).metadata) if CARRIED.exists() else result
+
+
+def save_metadata(metadata: Metadata | None) -> None:
+    """Save the tags of an uploaded TIFF for its products, which are made by another process."""
+    if metadata is not None and metadata.format == "tiff":
+        meaning = Profile("", "", invalid=() if metadata.code is None else (metadata.code,))
+        CARRIED.write_bytes(encode_tiff(np.zeros((1, 1), metadata.dtype), meaning, metadata))
 
 
 def frame_bytes(name: str, shape: tuple[int, int], frame: int) -> range:
@@ -59,6 +70,10 @@ def _widest(image: DepthImage) -> Profile:
     largest = max(float(np.nanmax(image.values, initial=0)), 1e-30)
     scale = 2.0 ** np.clip(np.floor(np.log2(65534 / largest)), -126, 126)
     return replace(Profile("", image.unit, image.kind), scale=float(scale), invalid=(0.0,), dtype="uint16")
+
+
+def _variance(path: Path, result: Restoration) -> None:
+    write_array(path, result.variance, metadata=result.metadata)
 
 
 @dataclass(frozen=True)
@@ -111,11 +126,11 @@ STREAM_PRODUCTS = {
 }
 PRODUCTS = {
     "result.npz": Product(write, OCTETS, "npz: map, variance, origin"),
-    "result.tiff": Product(write, "image/tiff", "TIFF, 32-bit float"),
+    "result.tiff": Product(write, "image/tiff", "TIFF"),
     "result.pfm": Product(write, OCTETS, "PFM"),
     "result.png": Product(_png, "image/png", "PNG, 16-bit"),
     "result.ply": Product(None, OCTETS, "PLY, points"),
     "result.pcd": Product(None, OCTETS, "PCD, points"),
-    "variance.tiff": Product(lambda path, result: write_array(path, result.variance), "image/tiff", "variance, TIFF"),
+    "variance.tiff": Product(_variance, "image/tiff", "variance, TIFF"),
     "origin.png": Product(lambda path, result: write_array(path, result.origin), "image/png", "origin, PNG"),
 }

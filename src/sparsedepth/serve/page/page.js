@@ -4,6 +4,7 @@ import { Paint, Viewers, canvasOf } from "/page/viewer.js";
 import { drawHistogram, drawSpace } from "/page/plots.js";
 import { Player } from "/page/player.js";
 import { planned, sorted } from "/page/inputs.js";
+import { Archive } from "/page/archive.js";
 
 const $ = (id) => document.getElementById(id);
 const ORIGINS = ["measured", "corrected", "filled", "refused", "smoothed", "remembered"];
@@ -527,14 +528,25 @@ function showFacts() {
   }));
 }
 
+function stemOf(file) {
+  return file.name.replace(/\.[^.]*$/, "");
+}
+
 function showDownloads(told) {
-  const stem = chosen.example ?? inputs()[0][1].name.replace(/\.[^.]*$/, "");
+  const stem = chosen.example ?? stemOf(inputs()[0][1]);
   const all = Object.entries(map.stream ? about.stream_products : {}).map(([name, label]) => downloadButton(name, label, () => [told.links[name], `${stem}-${name}`]));
   const one = Object.entries(about.products).map(([name, label]) => downloadButton(name, map.stream ? `${label}, this frame` : label, () => {
     const frame = map.stream ? map.frame : null;
     return frame === null ? [told.links[name], `${stem}-${name}`] : [`${told.links[name]}?frame=${frame}`, `${stem}-${frame}-${name}`];
   }));
-  $("downloads").replaceChildren(...all, ...one);
+  const items = chosen.items ?? [];
+  const label = items.length > 1 ? `All ${items.length} maps, one zip` : "Everything, one zip";
+  const whole = document.createElement("button");
+  whole.type = "button";
+  whole.id = "download-all";
+  whole.textContent = label;
+  whole.addEventListener("click", () => (items.length > 1 ? downloadItems() : downloadAll(told, stem)));
+  $("downloads").replaceChildren(whole, ...all, ...one);
   const quoted = (value) => (typeof value === "string" ? value : `@'${value.name.replaceAll("'", "_")}'`);
   const files = inputs().filter(([, value]) => value);
   const given = files.slice(0, 4).map(([name, value]) => ` -F ${name}=${quoted(value)}`);
@@ -555,12 +567,61 @@ function downloadButton(name, label, place) {
 
 async function download(path, name) {
   try {
-    const blob = await (await ask(path)).blob();
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    offer(await (await ask(path)).blob(), name);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function offer(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// All files of a job, what was put in, and the facts, into a folder of the archive.
+async function pack(archive, folder, told, files) {
+  const frame = told.facts.input === "stream" ? `?frame=${map.frame}` : "";
+  const wanted = Object.keys(about.products).map((name) => [name, told.links[name] + frame]);
+  if (frame) wanted.push(...Object.keys(about.stream_products).map((name) => [name, told.links[name]]));
+  for (const [name, path] of wanted) await archive.add(`${folder}/${name}`, await (await ask(path)).blob());
+  for (const file of files) await archive.add(`${folder}/input/${file.name}`, file);
+  const words = { task: told.task, seconds: told.seconds, options: fields(), ...told.facts };
+  await archive.add(`${folder}/facts.json`, new Blob([JSON.stringify(words, null, 2)]));
+}
+
+function given() {
+  return chosen.example ? [] : inputs().map(([, file]) => file).filter(Boolean);
+}
+
+async function downloadAll(told, stem) {
+  try {
+    const archive = new Archive();
+    await pack(archive, stem, told, given());
+    offer(archive.blob(), `${stem}.zip`);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+// Maps that were not looked at yet are restored first, one after the other.
+async function downloadItems() {
+  const mine = chosen;
+  const archive = new Archive();
+  const taken = new Set();
+  try {
+    for (const [number, each] of mine.items.entries()) {
+      $("which").value = String(number);
+      if (mine.at !== number || !each.told) await showItem(number);
+      if (chosen !== mine) return;
+      if (!each.told) throw new Error($("error").textContent);
+      const stem = taken.has(stemOf(each.depth)) ? `${stemOf(each.depth)}-${number + 1}` : stemOf(each.depth);
+      taken.add(stem);
+      await pack(archive, stem, each.told, given());
+    }
+    offer(archive.blob(), "sparsedepth.zip");
   } catch (error) {
     fail(error);
   }
