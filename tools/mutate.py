@@ -46,7 +46,7 @@ NOT_COLLECTED = (  # they start processes of their own, in which lines are not c
     "tests/test_demo.py",
     "tests/test_training.py",
 )
-PRELOADED = ("hypothesis", "scipy.ndimage", "scipy.sparse", "scipy.optimize", "scipy.linalg", "PIL.Image", "tifffile",
+PRELOADED = ("scipy.ndimage", "scipy.sparse", "scipy.optimize", "scipy.linalg", "PIL.Image", "tifffile",
              "typer", "rich.console", "safetensors.numpy", "matplotlib.pyplot", "skimage.restoration")  # fmt: skip
 MEMORY = 12 << 30  # bytes of address space; a mutant that asks for more is killed by its own MemoryError
 SURVIVED, KILLED, LATE, UNRUN = "survived", "killed", "killed (time)", "not executed"
@@ -172,7 +172,9 @@ def try_mutant(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) -
     failed = next((line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))), "")
     if code is None:
         return LATE, ""
-    return (SURVIVED, "") if code == 0 else (KILLED, failed.partition(" ")[2].split(" - ")[0])
+    if code and not failed:
+        failed = f"CODE {code}: {said.strip().splitlines()[-1:]}"
+    return (KILLED if code else SURVIVED), failed.partition(" ")[2].split(" - ")[0]
 
 
 def run_tests(tree: Path, tests: Sequence[str], limit: float) -> tuple[int | None, str]:
@@ -231,6 +233,7 @@ def run(arguments: argparse.Namespace) -> None:
         __import__(name)
     with scratch_tree() as tree:
         commit = _commit(tree)
+        check_unchanged(tree, coverage)
         for room in arguments.room or ROOMS:
             new = ((mutant, mutant) for mutant in drawn(room, tree, arguments.sample, arguments.seed))
             for named, mutant in survivors(room, tree, arguments.out) if arguments.again else new:
@@ -240,6 +243,14 @@ def run(arguments: argparse.Namespace) -> None:
                     file.write(json.dumps(about | asdict(outcome)) + "\n")
                 change = f"{mutant.path}:{mutant.line}  {mutant.before}  ->  {mutant.after}"
                 print(f"{outcome.verdict:13} {outcome.seconds:6.1f} s  {change}  {outcome.by}", flush=True)
+
+
+def check_unchanged(tree: Path, coverage: Coverage) -> None:
+    """Stop unless tests of the tree pass as long as nothing is changed."""
+    some = random.Random(0).sample(sorted(coverage.seconds), 200)
+    code, said = run_tests(tree, in_order(set(some), coverage.seconds, 60.0), 600.0)
+    if code != 0:
+        raise SystemExit(f"tests fail without any mutant:\n{said[-2000:]}")
 
 
 def judge(tree: Path, mutant: Mutant, coverage: Coverage, budget: float) -> Outcome:
