@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from sparsedepth.cli.commands import COMMANDS
-from sparsedepth.kernels.library import INT, array, kernel, load, require_same_sources
+from sparsedepth.kernels import patches
+from sparsedepth.kernels.library import load, require_same_sources
 
 
 def test_the_best_library_of_the_processor_is_loaded():
@@ -36,10 +37,10 @@ def test_a_library_of_other_sources_is_refused(tmp_path):
 
 
 def test_arrays_of_another_kind_are_refused():
-    add = kernel("processor_has_avx2", array(np.float32), INT)
-    for wrong in (np.zeros(3), np.zeros((3, 4), np.float32)[:, ::2]):
+    places, marks = np.zeros(3, np.int64), np.zeros(3, np.uint8)
+    for wrong in (np.zeros(3), np.zeros((3, 4), np.int64)[:, ::2]):
         with pytest.raises(ctypes.ArgumentError):
-            add(wrong, 3)
+            patches.holding(3, wrong, 3, places, marks, marks)
 
 
 @pytest.fixture(scope="module")

@@ -46,8 +46,23 @@ NOT_COLLECTED = (  # they start processes of their own, in which lines are not c
     "tests/test_demo.py",
     "tests/test_training.py",
 )
-PRELOADED = ("scipy.ndimage", "scipy.sparse", "scipy.optimize", "scipy.linalg", "PIL.Image", "tifffile",
-             "typer", "rich.console", "safetensors.numpy", "matplotlib.pyplot", "skimage.restoration")  # fmt: skip
+PRELOADED = (  # imported once, before forking, where they are installed
+    *("hypothesis", "hypothesis.strategies", "scipy.ndimage", "scipy.sparse.linalg", "scipy.optimize", "PIL.Image"),
+    *(
+        "tifffile",
+        "typer",
+        "rich.console",
+        "rich.progress",
+        "safetensors.numpy",
+        "matplotlib.pyplot",
+        "fastapi",
+        "uvicorn",
+    ),
+    *("httpx", "psutil", "skimage.restoration", "pywt", "sklearn.utils.estimator_checks", "cv2", "OpenEXR"),
+)
+PYTEST = ("-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:schemathesis", "-p", "no:cov",
+          "-W", "ignore::pytest.PytestAssertRewriteWarning")  # fmt: skip
+FIRST = 6  # tests that are tried alone, before the files of all others are imported
 MEMORY = 12 << 30  # bytes of address space; a mutant that asks for more is killed by its own MemoryError
 SURVIVED, KILLED, LATE, UNRUN = "survived", "killed", "killed (time)", "not executed"
 
@@ -100,6 +115,16 @@ class Timer:
         self.seconds[report.nodeid] += report.duration
         if report.outcome != "passed":
             self.unfit.add(report.nodeid)
+
+
+class FirstExample:
+    """Plugin of pytest that lets hypothesis report the first example that fails, without looking for a simpler one."""
+
+    def pytest_configure(self) -> None:
+        from hypothesis import Phase, settings
+
+        settings.register_profile("first", settings.default, phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("first")
 
 
 def collect(folder: Path, paths: Sequence[str]) -> None:
@@ -165,7 +190,9 @@ def try_mutant(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) -
     compiled.unlink(missing_ok=True)
     file.write_bytes(mutant.apply(source))
     try:
-        code, said = run_tests(tree, tests, limit)
+        code, said = run_tests(tree, tests[:FIRST], limit)
+        if code == 0 and tests[FIRST:]:
+            code, said = run_tests(tree, tests[FIRST:], limit)
     finally:
         file.write_bytes(source)
         compiled.unlink(missing_ok=True)
@@ -213,7 +240,7 @@ def _become_tests(tree: Path, listed: Path, log: Path) -> None:
         enter(tree)
         import pytest
 
-        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", f"@{listed}"]))
+        code = int(pytest.main([*PYTEST, f"@{listed}"], [FirstExample()]))
     finally:
         os._exit(code)
 
@@ -230,19 +257,31 @@ def run(arguments: argparse.Namespace) -> None:
     """Try mutants of some rooms and append each outcome to a file of JSON lines."""
     coverage = load(arguments.folder)
     for name in PRELOADED:
-        __import__(name)
+        with suppress(ImportError):
+            __import__(name)
     with scratch_tree() as tree:
         commit = _commit(tree)
         check_unchanged(tree, coverage)
-        for room in arguments.room or ROOMS:
-            new = ((mutant, mutant) for mutant in drawn(room, tree, arguments.sample, arguments.seed))
-            for named, mutant in survivors(room, tree, arguments.out) if arguments.again else new:
-                outcome = judge(tree, mutant, coverage, arguments.budget)
-                about = {"room": room, "commit": commit, "seed": arguments.seed, "mutant": asdict(named)}
-                with open(arguments.out, "a") as file:
-                    file.write(json.dumps(about | asdict(outcome)) + "\n")
-                change = f"{mutant.path}:{mutant.line}  {mutant.before}  ->  {mutant.after}"
-                print(f"{outcome.verdict:13} {outcome.seconds:6.1f} s  {change}  {outcome.by}", flush=True)
+        for room, named, mutant in chosen(arguments, tree):
+            outcome = judge(tree, mutant, coverage, arguments.budget)
+            about = {"room": room, "commit": commit, "seed": arguments.seed, "mutant": asdict(named)}
+            with open(arguments.out, "a") as file:
+                file.write(json.dumps(about | asdict(outcome)) + "\n")
+            change = f"{mutant.path}:{mutant.line}  {mutant.before}  ->  {mutant.after}"
+            print(f"{outcome.verdict:13} {outcome.seconds:6.1f} s  {change}  {outcome.by}", flush=True)
+
+
+def chosen(arguments: argparse.Namespace, tree: Path) -> Iterator[tuple[str, Mutant, Mutant]]:
+    """Yield mutants of all rooms in turn: the room, the mutant as it was drawn, and as it is now."""
+    rooms = arguments.room or ROOMS
+    if arguments.again:
+        yield from ((room, *pair) for room in rooms for pair in survivors(room, tree, arguments.out))
+        return
+    known = {json.dumps(each["mutant"]) for each in read_outcomes(arguments.out)} if arguments.out.exists() else set()
+    for turn in zip(*(drawn(room, tree, arguments.sample, arguments.seed) for room in rooms), strict=False):
+        for room, mutant in zip(rooms, turn, strict=True):
+            if json.dumps(asdict(mutant)) not in known:
+                yield room, mutant, mutant
 
 
 def check_unchanged(tree: Path, coverage: Coverage) -> None:
