@@ -10,7 +10,17 @@ import pytest
 from conftest import edge_patches, known_variance, unit_atoms
 from sparsedepth import Dictionary, InputError, Jeffreys, Known, Stationary, energy, infer, learn
 from sparsedepth.coding.accumulate import SHARD_PATCHES, accumulate, dictionary_gradient, total
-from sparsedepth.coding.learn import Batch, LearningState, Phase, schedule, start_from
+from sparsedepth.coding.learn import (
+    PAPER_ROUNDS,
+    PAPER_UPDATE,
+    Batch,
+    LearningState,
+    Phase,
+    paper_phases,
+    random_start,
+    schedule,
+    start_from,
+)
 from sparsedepth.coding.updates import BlockCoordinate, Gradient, _largest_eigenvalue
 from sparsedepth.patches import PatchPool
 
@@ -101,7 +111,7 @@ def test_known_variance_enters_the_gradient():
     assert Jeffreys().plus(silent).inferred is True
 
 
-@pytest.mark.parametrize("update", [Gradient(), BlockCoordinate(warm_up=1)], ids=repr)
+@pytest.mark.parametrize("update", [Gradient(), PAPER_UPDATE, BlockCoordinate(warm_up=1)], ids=repr)
 def test_deterministic_and_resumable(update):
     patches = edge_patches(600, 5)
     phases = [Phase(4, Stationary(), update), Phase(5, Jeffreys(), update)]
@@ -112,6 +122,51 @@ def test_deterministic_and_resumable(update):
         rest = last(learn(patches, 30, phases=phases, resume=whole[stop].state))
         assert rest.step == 9
         np.testing.assert_array_equal(rest.state.atoms, whole[-1].state.atoms)
+
+
+def test_the_papers_learning_resumes_bit_identically_from_any_step():
+    patches, start = edge_patches(600, 5), random_start(30, (5, 5))
+    options = {"phases": paper_phases(Jeffreys(), 7), "rounds": PAPER_ROUNDS}
+    whole = list(learn(patches, start, **options))
+    for step in whole[:-1]:
+        rest = last(learn(patches, start, resume=step.state, **options))
+        np.testing.assert_array_equal(rest.state.atoms, whole[-1].state.atoms)
+        assert rest.state.memory["largest"] == whole[-1].state.memory["largest"]
+
+
+def test_the_papers_step_never_grows_and_no_atom_is_renewed():
+    """A twin stays a twin, and the step follows the steepest batch so far."""
+    start = random_start(30, (5, 5))
+    atoms = start.atoms.copy()
+    atoms[3] = atoms[4]
+    steps = list(learn(edge_patches(600, 5), Dictionary(atoms, (5, 5)), phases=paper_phases(Jeffreys(), 6)))
+    assert [step.replaced for step in steps] == [0] * 6
+    largest = [float(step.state.memory["largest"][0]) for step in steps]
+    assert largest == sorted(largest)
+    assert largest[0] > 0
+
+
+def test_the_papers_update_is_a_step_against_the_gradient_of_eq_7():
+    patches, start = edge_patches(SHARD_PATCHES, 5, missing=0), random_start(30, (5, 5))
+    found = total(accumulate(Batch(patches), start.atoms, Jeffreys(), 1.0, rounds=PAPER_ROUNDS, threads=1))
+    moved = PAPER_UPDATE.move(start.atoms, PAPER_UPDATE.start(start.atoms), found, 0) - start.atoms
+    code = infer(patches, start.atoms, Jeffreys(), tolerance=0.0, max_rounds=PAPER_ROUNDS)
+    descent = -dictionary_gradient(patches, start, code.codes, code.variance)
+    rate = (moved * descent).sum() / (descent**2).sum()
+    assert rate > 0
+    np.testing.assert_allclose(moved, rate * descent, atol=1e-4 * np.abs(moved).max())
+
+
+def test_a_random_start_knows_no_data():
+    """It takes none, its atoms have norm 1, and neighbouring pixels are uncorrelated."""
+    start = random_start(400, (8, 8), seed=3)
+    np.testing.assert_array_equal(start.atoms, random_start(400, (8, 8), seed=3).atoms)
+    assert not np.array_equal(start.atoms, random_start(400, (8, 8), seed=4).atoms)
+    np.testing.assert_allclose(np.linalg.norm(start.atoms, axis=1), 1, rtol=1e-5)
+    pixels = start.atoms.reshape(-1, 8, 8)
+    assert abs(np.corrcoef(pixels[:, :, 1:].ravel(), pixels[:, :, :-1].ravel())[0, 1]) < 0.03
+    with pytest.raises(InputError, match="at least one"):
+        random_start(0, (8, 8))
 
 
 def test_another_seed_another_dictionary():

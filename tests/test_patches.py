@@ -84,6 +84,21 @@ def test_stream_does_not_depend_on_units():
     np.testing.assert_allclose(metres, millimetres, atol=1e-3)
 
 
+def test_patches_keep_their_contrast_when_the_map_scales_them():
+    """Whatever the units, the patches of a whole map have its variance in the mean, and each has mean 0."""
+    rng = np.random.default_rng(0)
+    depth = np.where(np.arange(60) < 30, 0.1, 1.0) * rng.standard_normal((60, 60))
+    options = {"batch": 2000, "scale": "map", "least_contrast": 0.0}
+    patches = PatchStream([depth], (4, 4), **options)(0).patches
+    np.testing.assert_allclose(patches.mean(axis=1), 0, atol=1e-5)
+    np.testing.assert_allclose(PatchStream([7 * depth + 3], (4, 4), **options)(0).patches, patches, atol=1e-4)
+    contrast = patches.std(axis=1)
+    assert np.percentile(contrast, 90) > 5 * np.percentile(contrast, 10)
+    assert 0.8 < np.square(patches).mean() * 16 / 15 < 1.2
+    with pytest.raises(InputError, match="scale='pixel'"):
+        PatchStream([depth], (4, 4), scale="pixel")
+
+
 def test_stream_scales_the_variances_with_the_patches():
     depth = depth_map(holes=0)
     batch = PatchStream([depth], (8, 8), batch=32, variances=[np.full_like(depth, 0.04)])(0)

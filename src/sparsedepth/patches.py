@@ -125,11 +125,14 @@ def _beyond(places: slice, by: int) -> slice:
     return slice(places.start + by, places.stop + by, places.step)
 
 
-def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Floats | None = None) -> Normalised:
+def normalise(
+    patches: Patches, softening: Vector | float = 0.0, variance: Floats | None = None, scale: Vector | None = None
+) -> Normalised:
     """Subtract each patch's mean and divide by sqrt(its variance + softening squared), over its valid pixels.
 
     ``softening``, in units of the patches, keeps the noise of flat patches from being blown up. Where a sensor's
-    ``variance`` is given, reliable pixels count more. A patch with no known pixel, or no contrast, keeps scale 1.
+    ``variance`` is given, reliable pixels count more. A patch with no known pixel, or no contrast, keeps scale 1. With
+    a ``scale`` for each patch, it divides them instead.
     """
     known = ~np.isnan(patches)
     weight = known.astype(np.float64)
@@ -140,7 +143,7 @@ def normalise(patches: Patches, softening: Vector | float = 0.0, variance: Float
     centre = (weight * values).sum(axis=1) / total
     deviation = values - centre[:, None]
     contrast = np.sqrt((weight * deviation**2).sum(axis=1) / total)
-    scale = np.hypot(contrast, softening)
+    scale = np.hypot(contrast, softening) if scale is None else np.asarray(scale, np.float64)
     scale = np.where(scale > 0, scale, 1.0)
     scaled = np.where(known, deviation / scale[:, None], np.nan).astype(patches.dtype)
     return Normalised(scaled, centre, scale, contrast)
@@ -181,7 +184,8 @@ class PatchStream:
 
     A patch is taken if enough of it is known and it is not flat; it is centred and scaled to about unit variance, and
     flipped and transposed at random. Thresholds are relative to the standard deviation of the whole map, so units do
-    not matter. ``holes="keep"`` turns unknown pixels into zeros and treats them as data (the paper's Approach 2).
+    not matter. ``scale="map"`` divides a patch by that deviation instead: patches keep their contrast, as in the
+    paper's learning. ``holes="keep"`` turns unknown pixels into zeros and treats them as data (its Approach 2).
     ``variances``, one map for each map, are a sensor's or a matcher's own variance of every pixel.
     """
 
@@ -193,6 +197,7 @@ class PatchStream:
         batch: int = 256,
         seed: int = 0,
         holes: str = "mask",
+        scale: str = "patch",
         variances: Sequence[DepthMap] | None = None,
         softening: float = 0.05,
         least_contrast: float = 0.05,
@@ -200,6 +205,10 @@ class PatchStream:
     ) -> None:
         if holes not in ("mask", "keep"):
             raise InputError(f"holes={holes!r}; choose 'mask' (they take no part) or 'keep' (they are zeros)")
+        if scale not in ("patch", "map"):
+            raise InputError(
+                f"scale={scale!r}; choose 'patch' (each to unit variance) or 'map' (by its map's deviation)"
+            )
         if not maps:
             raise InputError("there is no map to learn from")
         self.maps = [np.asarray(m, np.float32) for m in maps]
@@ -209,7 +218,7 @@ class PatchStream:
         self.variances = None if variances is None else [np.asarray(v, np.float32) for v in variances]
         if self.variances is not None and [v.shape for v in self.variances] != [m.shape for m in self.maps]:
             raise InputError("each map needs a variance map of its own shape")
-        self.patch_shape, self.batch, self.seed = patch_shape, batch, seed
+        self.patch_shape, self.batch, self.seed, self.scale = patch_shape, batch, seed, scale
         self.softening, self.least_contrast, self.least_known = softening, least_contrast, least_known
 
     def __call__(self, step: int) -> Batch:
@@ -248,7 +257,7 @@ class PatchStream:
             if self.variances is not None:
                 variance[row] = turned(self.variances[which][window], symmetry).ravel()
         given = None if self.variances is None else variance
-        result = normalise(patches, self.softening * spread, given)
+        result = normalise(patches, self.softening * spread, given, spread if self.scale == "map" else None)
         known = 1 - np.isnan(patches).mean(axis=1)
         structured = (result.contrast > 0) & (result.contrast >= self.least_contrast * spread)
         fit = structured & (known >= self.least_known)

@@ -102,11 +102,31 @@ def test_the_three_dictionaries_of_the_paper_are_options(maps, tmp_path, option)
     assert Dictionary.load(tmp_path / "d.safetensors").n_atoms == 80
 
 
-def test_killed_at_any_moment_it_resumes_to_the_same_dictionary(maps, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "noise"),
+    [([], "Jeffreys(floor=0.01, initial=1.0)"), (["--noise", "stationary"], "Stationary(variance=1.0)")],
+    ids=str,
+)
+def test_as_paper_learns_from_random_atoms_with_the_papers_variances(maps, tmp_path, option, noise):
+    output = tmp_path / "d.safetensors"
+    run("learn", *maps, "-o", output, "--as-paper", "--patch", 8, "--atoms", 80, "--steps", 3, *option)
+    about = Dictionary.load(output).about
+    facts = {"start": "random", "noise": noise, "batch": "128", "learning": "as in the paper"}
+    assert {**about, **facts} == about
+    assert "map's deviation" in about["normalisation"]
+    repeated = about["command"].split()
+    again = [word if not word.endswith(".npy") else str(maps[0].parent / word) for word in repeated[1:]]
+    again[again.index("-o") + 1] = str(tmp_path / "again.safetensors")
+    run(*again)
+    np.testing.assert_array_equal(Dictionary.load(tmp_path / "again.safetensors").atoms, Dictionary.load(output).atoms)
+
+
+@pytest.mark.parametrize("option", [[], ["--as-paper"]], ids=str)
+def test_killed_at_any_moment_it_resumes_to_the_same_dictionary(maps, tmp_path, option):
     whole = tmp_path / "whole.safetensors"
-    run(*learn_arguments(maps, whole, steps=400), "--threads", 1)
+    run(*learn_arguments(maps, whole, steps=400), *option, "--threads", 1)
     killed = tmp_path / "killed.safetensors"
-    command = [*learn_arguments(maps, killed, steps=400), "--checkpoint-every", 0.0, "--resume"]
+    command = [*learn_arguments(maps, killed, steps=400), *option, "--checkpoint-every", 0.0, "--resume"]
     checkpoint = Path(f"{killed}.checkpoint")
     rng = np.random.default_rng(0)
     kills = 0
@@ -188,6 +208,7 @@ def test_dictionary_command_describes_and_draws(tmp_path):
         (["learn", ".", "-o", "out.safetensors"], "holds no maps"),
         (["learn", "missing.npy", "-o", "out.safetensors", "--sparsity", "-1"], "no file"),
         (["dictionary", "phi1", "--mosaic", "nowhere/x.png"], "no folder"),
+        (["learn", "x.npy", "-o", "d.safetensors", "--as-paper", "--every", "2"], "leave --every out"),
         (["dictionary", "phi1", "--mosaic", "x.xyz"], "must end in .png"),
         (["dictionary", "x" * 300], "choose one of"),
         (["reproduce", "nothing"], "no experiment"),

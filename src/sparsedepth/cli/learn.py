@@ -29,6 +29,7 @@ from sparsedepth.cluster import ClusterAccumulator, connect
 from sparsedepth.coding.accumulate import accumulate
 from sparsedepth.coding.learn import LearningState, LearningStep, learn
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.markdown import commit
 from sparsedepth.vocabulary import InputError
 
 
@@ -41,17 +42,34 @@ def learn_command(
         Noise, typer.Option(help="Infer a variance at every pixel, or keep one for all.")
     ] = Noise.jeffreys,
     holes: Annotated[Holes, typer.Option(help="Unknown pixels take no part, or count as zeros.")] = Holes.mask,
-    floor: Annotated[float, typer.Option(help="Smallest noise variance, for patches of unit variance.")] = 0.01,
+    as_paper: Annotated[
+        bool,
+        typer.Option(
+            "--as-paper",
+            help="Learn as the paper does: from random atoms by Eq. 7 alone, without annealing or renewal of atoms.",
+        ),
+    ] = False,
+    floor: Annotated[
+        float | None,
+        typer.Option(
+            help="Smallest noise variance, for patches of unit variance: 0.01; 1 with --as-paper --noise stationary."
+        ),
+    ] = None,
     initial: Annotated[
-        float, typer.Option(help="Noise variance from which inference starts; small: edges are learned, not dismissed.")
-    ] = 0.02,
+        float | None,
+        typer.Option(
+            help="Noise variance from which inference starts: 0.02, by which edges are learned; 1 with --as-paper."
+        ),
+    ] = None,
     every: Annotated[
         list[int] | None,
         typer.Option(help="Learn from every n-th pixel of the maps as well, for finer shapes; repeatable."),
     ] = None,
     sparsity: Annotated[float, typer.Option(help="Weight of the codes' absolute values.")] = 1.0,
     steps: Annotated[int, typer.Option(help="Learning steps.", min=3)] = 1000,
-    batch: Annotated[int, typer.Option(help="Patches a step.", min=8, max=1 << 16)] = 512,
+    batch: Annotated[
+        int | None, typer.Option(help="Patches a step: 512; 128 with --as-paper.", min=8, max=1 << 16)
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same dictionary.", min=0)] = 0,
     profile: ProfileOption = "auto",
     scale: ScaleOption = None,
@@ -71,8 +89,20 @@ def learn_command(
     require_writable(output)
     if output.exists() and not (force or resume):
         raise InputError(f"{output} exists; use --force to overwrite it or --resume to go on")
-    settings = Settings(
-        patch, atoms, noise, holes, floor, initial, tuple(every or ()), sparsity, steps, batch, seed, start
+    settings = Settings.completed(
+        as_paper=as_paper,
+        patch=patch,
+        atoms=atoms,
+        noise=noise,
+        holes=holes,
+        floor=floor,
+        initial=initial,
+        every=tuple(every or ()),
+        sparsity=sparsity,
+        steps=steps,
+        batch=batch,
+        seed=seed,
+        start=start,
     )
     training = Training.prepare(maps, held_out or [], settings, MapReader(profile, scale, invalid))
     checkpoint = output.with_name(output.name + ".checkpoint")
@@ -108,6 +138,7 @@ def _learn(
         phases=training.settings.phases,
         held_out=training.held_out_batch(),
         resume=state,
+        rounds=training.settings.rounds,
         threads=threads,
         accumulator=accumulate if cluster is None else ClusterAccumulator(connect(cluster, sparsedepth.__version__)),
     )
@@ -144,6 +175,7 @@ def _save(learned: LearningState, training: Training, output: Path) -> None:
     about = training.about | {
         "held_out_energy": json.dumps(history),
         "command": training.command(output, len(atoms)),
+        "commit": commit(),
     }
     Dictionary(atoms, training.settings.shape, about).save(output)
 

@@ -17,7 +17,7 @@ import sparsedepth
 from sparsedepth.cli.batch.plan import find_sources
 from sparsedepth.cli.batch.spec import Notes
 from sparsedepth.cli.options import MapReader, load_dictionary
-from sparsedepth.coding.learn import Phase, schedule, start_from
+from sparsedepth.coding.learn import PAPER_ROUNDS, ROUNDS, Phase, paper_phases, random_start, schedule, start_from
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
@@ -42,6 +42,13 @@ class Holes(StrEnum):
     keep = "keep"
 
 
+PLAIN = {"floor": 0.01, "initial": 0.02, "batch": 512}
+PAPER = {"floor": 0.01, "initial": 1.0, "batch": 128}
+PAPER_CONSTANT_VARIANCE = 1.0
+"""What is not given: by us, by --as-paper, and the variance of the paper's plain sparse coding, whose value it does not
+say. With 1, learning repeats atoms as its Φ3 does; with 0.01 it does not."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a dictionary is learned, whatever the maps."""
@@ -58,6 +65,18 @@ class Settings:
     batch: int
     seed: int
     start: str | None
+    as_paper: bool = False
+
+    @classmethod
+    def completed(cls, *, as_paper: bool, **given: Any) -> Settings:
+        """Return the settings with defaults for what is None; they depend on how is learned."""
+        defaults = dict(PAPER if as_paper else PLAIN)
+        if as_paper and given["noise"] is Noise.stationary:
+            defaults["floor"] = PAPER_CONSTANT_VARIANCE
+        if as_paper and given["every"]:
+            raise InputError("--as-paper learns from the maps as they are; leave --every out")
+        chosen = {name: defaults[name] if name in defaults and v is None else v for name, v in given.items()}
+        return cls(**chosen, as_paper=as_paper)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -72,11 +91,28 @@ class Settings:
     @property
     def phases(self) -> Sequence[Phase]:
         """The phases of learning."""
+        if self.as_paper:
+            return paper_phases(self.model, self.steps, self.sparsity)
         return schedule(self.model, self.steps, self.sparsity)
 
+    @property
+    def rounds(self) -> int:
+        """Iterations of coding a batch."""
+        return PAPER_ROUNDS if self.as_paper else ROUNDS
+
+    @property
+    def normalisation(self) -> dict[str, Any]:
+        """How patches are chosen and scaled, where it is not as usual."""
+        return {"scale": "map", "least_contrast": 0.0} if self.as_paper else {}
+
     def first_dictionary(self, stream: PatchStream) -> Dictionary:
-        """Return the dictionary that learning starts from: the user's, or patches of the maps."""
-        first = load_dictionary(self.start) if self.start else start_from(stream, self.atoms, self.shape, self.seed)
+        """Return the dictionary that learning starts from: the user's, random atoms, or patches of the maps."""
+        if self.start:
+            first = load_dictionary(self.start)
+        elif self.as_paper:
+            first = random_start(self.atoms, self.shape, self.seed)
+        else:
+            first = start_from(stream, self.atoms, self.shape, self.seed)
         if first.patch_shape != self.shape:
             raise InputError(f"the start has patches of {first.patch_shape}, not {self.shape}; set --patch accordingly")
         return first
@@ -91,7 +127,8 @@ class Settings:
             "steps": str(self.steps),
             "batch": str(self.batch),
             "seed": str(self.seed),
-            "start": _name(self.start) if self.start else "data patches",
+            "start": _name(self.start) if self.start else "random" if self.as_paper else "data patches",
+            **({"learning": "as in the paper"} if self.as_paper else {}),
         }
 
     def options(self, n_atoms: int) -> dict[str, Any]:
@@ -127,27 +164,29 @@ class Training:
     @cached_property
     def stream(self) -> PatchStream:
         """The patches to learn from."""
-        options: dict[str, Any] = {"batch": self.settings.batch, "seed": self.settings.seed}
+        options = {"batch": self.settings.batch, "seed": self.settings.seed, **self.settings.normalisation}
         maps = thinned([image.values for image in self.images], self.settings.every)
         return PatchStream(maps, self.settings.shape, holes=str(self.settings.holes), **options)
 
     def held_out_batch(self) -> Any:
         """Return the patches on which the energy is reported."""
         maps = self.other_maps or [image.values for image in self.images]
-        seed = self.settings.seed + 1
-        return PatchStream(maps, self.settings.shape, batch=HELD_OUT_BATCH, seed=seed)(HELD_OUT_STEP)
+        options = {"batch": HELD_OUT_BATCH, "seed": self.settings.seed + 1, **self.settings.normalisation}
+        return PatchStream(maps, self.settings.shape, **options)(HELD_OUT_STEP)
 
     @cached_property
     def about(self) -> dict[str, str]:
         """What the dictionary is made of, for its record."""
-        softening = f"softening {self.stream.softening:g} map deviations"
+        divided = f"sqrt(variance + softening^2), softening {self.stream.softening:g} map deviations"
+        if self.settings.as_paper:
+            divided = "the map's deviation"
         scale = {} if self.reader.scale is None else {"scale": str(self.reader.scale)}
         return {
             "trained_on": _checksum(self.files),
             "unit": ", ".join(sorted({image.unit or "unknown" for image in self.images})),
             "profile": self.reader.profile,
             **scale,
-            "normalisation": f"mean removed, divided by sqrt(variance + softening^2), {softening}",
+            "normalisation": f"mean removed, divided by {divided}",
             **self.settings.facts(),
             "held_out": ", ".join(map(_name, self.held_out)) or "other patches of the same maps",
             "version": sparsedepth.__version__,
@@ -171,6 +210,7 @@ class Training:
             *("-o", output.name, "--profile", self.reader.profile),
         ]
         words += [] if self.reader.scale is None else ["--scale", str(self.reader.scale)]
+        words += ["--as-paper"] if self.settings.as_paper else []
         for name, value in self.settings.options(n_atoms).items():
             words += [f"--{name}", str(value)]
         repeated: dict[str, Iterable[object]] = {

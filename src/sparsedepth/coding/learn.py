@@ -33,11 +33,19 @@ Batches = Callable[[int], Batch]
 ANNEALING_VARIANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 """The noise variances of annealing, for patches of unit variance."""
 CHECKPOINT_KIND = "sparsedepth learning checkpoint"
+PAPER_UPDATE = Gradient(rate=8.0, decay=math.inf, steady=True)
+"""The paper's "small step", constant once the steepest batch is seen."""
+ROUNDS = 48
+"""Iterations of coding a batch."""
+PAPER_ROUNDS = 24
+"""Iterations of coding a batch in the paper's learning: its inference converges "in a few iterations"."""
 USAGE_DECAY = 0.98
 MIN_USAGE_FRACTION = 0.02
 """An atom is replaced when its mean absolute coefficient falls below this share of the median atom's."""
 MAX_COHERENCE = 0.98
 """... or when it is this coherent with another atom."""
+APART = 1 << 40
+"""A step that learning never reaches: what a start is made of is not learned from again."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,8 @@ class Phase:
     noise: NoiseModel = field(default_factory=Jeffreys)
     update: Update = field(default_factory=BlockCoordinate)
     sparsity: float = 1.0
+    renewal: bool = True
+    """Whether unused atoms and twins start afresh."""
 
 
 def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase]:
@@ -64,6 +74,35 @@ def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase
     annealing = [Phase(steps // 10, Stationary(v), u, sparsity) for v, u in zip(levels, updates, strict=True)]
     annealing = [phase for phase in annealing if phase.steps]
     return [*annealing, Phase(steps - sum(phase.steps for phase in annealing), noise, Gradient(), sparsity)]
+
+
+def paper_phases(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase]:
+    """Plan the paper's learning: Eq. 7 with one noise model from first to last, and no atom ever replaced.
+
+    Give `learn` a `random_start`, ``rounds=PAPER_ROUNDS``, and patches divided by their map's deviation:
+    ``PatchStream(..., scale="map", least_contrast=0)``. The paper's Φ1 and Φ2 (``holes="keep"``) are learned with
+    `Jeffreys`, its Φ3 with ``Stationary(1)``.
+
+    Parameters
+    ----------
+    noise
+        Model of the noise, in squared units of the patches.
+    steps
+        Number of steps.
+    sparsity
+        Weight of the codes' absolute values.
+
+    Returns
+    -------
+    list of Phase
+        One phase.
+
+    Examples
+    --------
+    >>> [phase.steps for phase in paper_phases(Jeffreys(), 900)]
+    [900]
+    """
+    return [Phase(steps, noise, PAPER_UPDATE, sparsity, renewal=False)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +203,7 @@ def learn(
     report_every: int = 50,
     resume: LearningState | None = None,
     seed: int = 0,
-    rounds: int = 48,
+    rounds: int = ROUNDS,
     threads: int | None = None,
     accumulator: Accumulate = accumulate,
 ) -> Iterator[LearningStep]:
@@ -250,6 +289,8 @@ def _moved(
     atoms = phase.update.move(state.atoms, memory, found, within)
     atoms = (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(state.atoms.dtype)
     usage = USAGE_DECAY * state.usage + (1 - USAGE_DECAY) * found.usage / found.count
+    if not phase.renewal:
+        return LearningState(state.step + 1, atoms, usage.astype(np.float32), memory, state.history), 0
     fresh = _worst_represented(batch.patches, found.excess)
     idle = _idle(atoms, usage)[: len(fresh)]
     atoms[idle] = fresh[: len(idle)] / np.linalg.norm(fresh[: len(idle)], axis=1, keepdims=True)
@@ -282,13 +323,40 @@ def start_from(batches: Batches, n_atoms: int, patch_shape: tuple[int, int] | No
     """Start with patches of the data, with a little noise, as atoms: far better than random ones."""
     if n_atoms < 1:
         raise InputError(f"{n_atoms} atoms were asked for; a dictionary has at least one")
-    apart = 1 << 40  # steps that learning never reaches: the start is not learned from again
     patches: list[Patches] = []
     while sum(map(len, patches)) < n_atoms:
-        patches.append(np.nan_to_num(batches(apart + len(patches)).patches))
+        patches.append(np.nan_to_num(batches(APART + len(patches)).patches))
     atoms = np.concatenate(patches)[:n_atoms].astype(np.float32)
-    atoms += np.random.default_rng([seed, apart]).normal(0, 0.02, atoms.shape).astype(np.float32)
+    atoms += np.random.default_rng([seed, APART]).normal(0, 0.02, atoms.shape).astype(np.float32)
     return Dictionary(atoms / np.linalg.norm(atoms, axis=1, keepdims=True), patch_shape or _square(atoms.shape[1]))
+
+
+def random_start(n_atoms: int, patch_shape: tuple[int, int], seed: int = 0) -> Dictionary:
+    """Start with Gaussian noise as atoms, as the paper does; no data is looked at.
+
+    Parameters
+    ----------
+    n_atoms
+        Number of atoms.
+    patch_shape
+        Height and width of a patch, in pixels.
+    seed
+        The same seed gives the same atoms.
+
+    Returns
+    -------
+    Dictionary
+        Atoms of norm 1.
+
+    Examples
+    --------
+    >>> random_start(4, (8, 8)).atoms.shape
+    (4, 64)
+    """
+    if n_atoms < 1:
+        raise InputError(f"{n_atoms} atoms were asked for; a dictionary has at least one")
+    atoms = np.random.default_rng([seed, APART]).standard_normal((n_atoms, patch_shape[0] * patch_shape[1]))
+    return Dictionary((atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(np.float32), patch_shape)
 
 
 def _square(n_pixels: int) -> tuple[int, int]:

@@ -21,12 +21,18 @@ class Gradient:
 
     rate: float = 2.5
     decay: float = 1000.0
+    steady: bool = False
+    """Whether the curvature is the largest of all batches so far, rather than the batch's own."""
 
     def start(self, atoms: Floats) -> dict[str, Floats]:
-        return {}
+        return {"largest": np.zeros(1)} if self.steady else {}
 
     def move(self, atoms: Floats, memory: dict[str, Floats], batch: Statistics, step: int) -> Floats:
-        curvature = _largest_eigenvalue(batch.products / batch.count) / batch.least_variance
+        largest = _largest_eigenvalue(batch.products / batch.count)
+        if self.steady:
+            np.maximum(memory["largest"], largest, out=memory["largest"])
+            largest = float(memory["largest"][0])
+        curvature = largest / batch.least_variance
         if curvature == 0:
             return atoms
         rate = self.rate / (1 + step / self.decay) / curvature
