@@ -17,7 +17,13 @@ project = "sparsedepth"
 author = copyright = "The sparsedepth developers"
 release = version = sparsedepth.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "lab",
+    "auto_examples/*.ipynb",
+    "auto_examples/*.py",
+    "auto_examples/sg_execution_times.rst",
+]
 default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
