@@ -1,79 +1,86 @@
-"""Variants of second-order stereo with the sparse prior, the jobs that run them, and their scores."""
+"""Variants of second-order stereo with occlusions and the sparse prior, the jobs that run them, and their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from sparsedepth.baselines import median
 from sparsedepth.data.middlebury import StereoScene
-from sparsedepth.metrics import bad_pixels
-from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
-from sparsedepth.stereo.solvers import second_order
-from sparsedepth.stereo.twolayer import Believe, Solve, two_layer
-from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
 from sparsedepth_experiments._cache import baselines_version, cached, restoration_version, stereo_version
 from sparsedepth_experiments._methods import Outcome
 from sparsedepth_experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, believe_median, believing, known
+from sparsedepth.metrics import bad_pixels
+from sparsedepth.stereo.occlusion import fill_along_colours, hidden_pixels
+from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
+from sparsedepth.stereo.rows import byte_rows
+from sparsedepth.stereo.solvers import second_order
+from sparsedepth.stereo.twolayer import Believe, Solve, believe_nothing, two_layer
+from sparsedepth.vocabulary import Belief, DepthMap, StereoPair, UnaryCost
 
-SEEDS, FEW = 5, 2
-"""Of the variants that the claims are about and of their halves, and of the others."""
-ROUNDS = 2
-"""Of both layers; the paper's."""
-PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, PROPOSED, BY_MEDIAN, ANEW, ANEW_BOTH, FILTERED = (
+PLAIN, AGAIN, BOTH, FILTERED, FILLED, FILLED_FILTERED, PROPOSED, WITHOUT, WITH, BY_MEDIAN, ANEW, ANEW_LOOP = (
     "2OP",
     "2OP, again",
-    "2OP + ns-SC, weights only",
-    "2OP + ns-SC, prior only",
-    "2OP + ns-SC",
-    "2OP + ns-SC, its mean proposed",
-    "2OP + median",
-    "2OP, anew",
-    "2OP + ns-SC, anew",
+    "2OP + ns-SC (the paper)",
     "median of 2OP",
+    "fill only",
+    "median of the fill",
+    "fill as a proposal only",
+    "loop without dictionary",
+    "loop with dictionary",
+    "loop with median",
+    "2OP, anew",
+    "loop without dictionary, anew",
 )
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way in which the two layers continue from a plain map."""
+    """A way in which one round goes on from a plain map."""
 
-    feedback: Feedback
-    seeds: int
-    anew: bool = False
-    """Whether every round begins anew, as the plain matcher did, rather than at the map before."""
+    top: str
+    """What the belief is inferred with: "dictionary", "median", "fill" or "nothing"."""
+    feedback: Feedback = NO_FEEDBACK
+    hidden: Feedback | None = None
+    """Strength of the filled disparities of hidden pixels; None = no pixel is taken for hidden."""
     with_mean: bool = False
-    by_median: bool = False
+    anew: bool = False
+    """Whether the round begins anew, as the plain matcher did, rather than at the map before."""
 
     def solve(self) -> Solve:
         if not self.anew:
             return partial(second_order.solve, schedule="touch", with_mean=self.with_mean)
-        return _anew
-
-    def key(self) -> str:
-        """Format the variant for the keys of cached maps; its number of seeds does not change them."""
-        return repr(replace(self, seeds=0)).replace(type(self).__qualname__, "Arm", 1)
+        return partial(_anew, with_mean=self.with_mean)
 
 
-def _anew(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
+def _anew(
+    unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator, *, with_mean: bool
+) -> DepthMap:
     del start
-    return second_order.solve(unary, pair, None, rng)
+    return second_order.solve(unary, pair, None, rng, with_mean=with_mean)
 
 
-FULL = second_order.feedback
+FULL, HIDDEN = second_order.feedback, second_order.hidden_feedback
+PRIOR = Feedback(prior=FULL.prior, least_weight=1.0)
+"""The prior without the weights of the data, as in the recipe that was chosen on Middlebury 2005."""
 VARIANTS: Mapping[str, Variant] = {
-    AGAIN: Variant(NO_FEEDBACK, SEEDS),
-    BOTH: Variant(FULL, SEEDS),
-    WEIGHTS: Variant(Feedback(prior=0.0), SEEDS),
-    PRIOR: Variant(Feedback(prior=FULL.prior, least_weight=1.0), SEEDS),
-    PROPOSED: Variant(FULL, FEW, with_mean=True),
-    BY_MEDIAN: Variant(FULL, FEW, by_median=True),
-    ANEW: Variant(NO_FEEDBACK, FEW, anew=True),
-    ANEW_BOTH: Variant(FULL, FEW, anew=True),
+    AGAIN: Variant("nothing"),
+    BOTH: Variant("dictionary", FULL),
+    PROPOSED: Variant("fill", NO_FEEDBACK, with_mean=True),
+    WITHOUT: Variant("nothing", NO_FEEDBACK, HIDDEN, with_mean=True),
+    WITH: Variant("dictionary", PRIOR, HIDDEN, with_mean=True),
+    BY_MEDIAN: Variant("median", PRIOR, HIDDEN, with_mean=True),
+    ANEW: Variant("nothing", anew=True),
+    ANEW_LOOP: Variant("nothing", NO_FEEDBACK, HIDDEN, with_mean=True, anew=True),
 }
+
+
+def filled(pair: StereoPair, disparity: DepthMap) -> DepthMap:
+    """Fill what a map says to be hidden."""
+    return fill_along_colours(disparity, hidden_pixels(disparity), byte_rows(pair.left))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,26 +97,38 @@ class Job:
     def done(self) -> DepthMap:
         pair = self.scene.pair
         plain = self._cached(PLAIN, lambda: second_order.solve(self._cost(), pair, None, self._chance(0)))
-        if self.variant == PLAIN:
-            return plain
-        if self.variant == FILTERED:
-            return median(plain, WINDOW)
+        simple: dict[str, Callable[[], DepthMap]] = {
+            PLAIN: lambda: plain,
+            FILTERED: lambda: median(plain, WINDOW),
+            FILLED: lambda: filled(pair, plain),
+            FILLED_FILTERED: lambda: median(filled(pair, plain), WINDOW),
+        }
+        if self.variant in simple:
+            return simple[self.variant]()
         return self._cached(self.variant, lambda: self._gone_on(plain))
 
     def _gone_on(self, plain: DepthMap) -> DepthMap:
         variant = VARIANTS[self.variant]
-        top: Believe = believe_median if variant.by_median else believing(self.dictionary, self.stride)
         rounds = two_layer(
             self.scene.pair,
             self._cost(),
             variant.solve(),
-            top,
+            self._top(variant.top),
             self._chance(1),
-            rounds=ROUNDS,
+            rounds=1,
             feedback=variant.feedback,
+            hidden_feedback=variant.hidden,
             first=plain,
         )
         return list(rounds)[-1].disparity
+
+    def _top(self, name: str) -> Believe:
+        pair = self.scene.pair
+        if name == "dictionary":
+            return believing(self.dictionary, self.stride)
+        if name == "fill":
+            return lambda disparity: Belief(filled(pair, disparity), np.ones(pair.shape))
+        return {"median": believe_median, "nothing": believe_nothing}[name]
 
     def _cost(self) -> UnaryCost:
         return second_order.data_cost(self.scene.pair)
@@ -118,15 +137,18 @@ class Job:
         return np.random.default_rng([self.seed, number])
 
     def _cached(self, variant: str, make: Callable[[], DepthMap]) -> DepthMap:
-        how = None if variant == PLAIN else VARIANTS[variant].key()
-        layers = f"{ROUNDS}, {self.dictionary}, {self.stride}, {SPARSITY}, {WINDOW}, {SURE}"
+        how = None if variant == PLAIN else VARIANTS[variant]
+        layers = f"{self.dictionary}, {self.stride}, {SPARSITY}, {WINDOW}, {SURE}"
         version = f"{stereo_version()}, {restoration_version(self.dictionary)}, {baselines_version()}"
         pictures = [view.reshape(len(view), -1) for view in (self.scene.pair.left, self.scene.pair.right)]
-        return cached(f"{variant}, seed {self.seed}, {how}, {layers}", version, pictures, lambda: Outcome(make())).depth
+        name = f"2OP, up to {self.scene.pair.max_disparity} px, seed {self.seed}, {how}, {layers}"
+        return cached(name, version, pictures, lambda: Outcome(make())).depth
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
+    """The scenes, the variants and their seeds."""
+
     scenes: Mapping[str, StereoScene]
     seeds: Mapping[str, int]
     """Of each variant."""
@@ -140,9 +162,9 @@ class Plan:
             Job(name, scene, seed, variant, self.dictionary, self.stride)
             for seeds in sorted(set(self.seeds.values()), reverse=True)
             for seed in range(seeds)
+            for name, scene in self.scenes.items()
             for variant, wanted in self.seeds.items()
             if wanted == seeds
-            for name, scene in self.scenes.items()
         ]
 
 
@@ -164,7 +186,7 @@ class Results:
     def mean(self, scene: str, variant: str, part: str = "all", pixels: float = 1.0) -> float:
         return float(np.mean(self.bad[scene, part, pixels][variant]))
 
-    def gains(self, scene: str, variant: str, over: str = PLAIN) -> list[float]:
-        """Compute by how many points of "all" at 1 px a variant is better, for each seed that both have."""
-        of = self.bad[scene, "all", 1.0]
+    def gains(self, scene: str, variant: str, over: str = PLAIN, part: str = "all") -> list[float]:
+        """Compute by how many points at 1 px a variant is better, for each seed that both have."""
+        of = self.bad[scene, part, 1.0]
         return [before - after for before, after in zip(of[over], of[variant], strict=False)]

@@ -19,7 +19,7 @@ from sparsedepth.stereo.twolayer import Believe
 from sparsedepth.stereo.variance import Evidence, disparity_variance
 from sparsedepth.stereo.view_order import looks_swapped
 from sparsedepth.stereo.view_warnings import pair_warnings
-from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair, UnaryCost
+from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair
 
 DEFAULT_SOLVER = "semi_global"
 MAX_COSTS = 1 << 28
@@ -29,10 +29,6 @@ MAX_LR_DIFFERENCE_PX = 0.5
 sizes."""
 MIN_SPECKLE_PX = 20
 """The pixels of a connected surface, at least; smaller ones are taken for errors."""
-COLOUR_STD = 10.0
-"""The scale of colour differences, of 0..255, in the medians that fill occlusions and sharpen edges."""
-FILL_RADIUS_PX, FILL_STRIDE_PX = 15, 2
-"""The window of the median that fills occlusions, and the step between the pixels it looks at."""
 EDGE_RADIUS_PX = 2
 """The window of the median that sharpens edges, and what counts as near to one."""
 
@@ -131,11 +127,10 @@ class _Views:
     def filled(self) -> DepthMap:
         """Fill the left map from the background along the colours, and sharpen its edges by them."""
         guide, threads = byte_rows(self.pair.left), self.threads
-        median = partial(occlusion.weighted_median, guide=guide, colour=COLOUR_STD, threads=threads)
-        background = occlusion.fill_background(self.left, self.unmatched, guide, threads)
-        whole = median(background, where=self.unmatched, radius=FILL_RADIUS_PX, every=FILL_STRIDE_PX)
+        whole = occlusion.fill_along_colours(self.left, self.unmatched, guide, threads)
         edges = occlusion.near_edges(whole, EDGE_RADIUS_PX, threads=threads)
-        return occlusion.smooth(median(whole, where=edges, radius=EDGE_RADIUS_PX), threads)
+        window = {"radius": EDGE_RADIUS_PX, "colour": occlusion.COLOUR_STD}
+        return occlusion.smooth(occlusion.weighted_median(whole, guide, edges, threads=threads, **window), threads)
 
     @cached_property
     def cost(self) -> AdCensus:
@@ -182,13 +177,8 @@ def _solve_with_belief(
     chosen: solvers.Solver, views: _Views, disparity: DepthMap, belief: Belief, seed: int
 ) -> DepthMap:
     """Solve again from a map and its belief; unmatched pixels have no data, and are believed to be as filled."""
-    unmatched, data = views.unmatched, chosen.data_cost(views.pair)
-    mean, variance = np.where(unmatched, disparity, belief.mean), np.where(unmatched, 1.0, belief.variance)
-
-    def cost(labels: DepthMap) -> Floats:
-        return np.where(unmatched, np.float32(0), data(labels))
-
-    unary: UnaryCost = with_belief(cost, Belief(mean, variance), chosen.feedback)
+    unary = with_belief(chosen.data_cost(views.pair), belief, chosen.feedback)
+    unary = unary.where_hidden(views.unmatched, disparity, chosen.hidden_feedback)
     return occlusion.smooth(chosen.solve(unary, views.pair, disparity, np.random.default_rng(seed)))
 
 

@@ -55,8 +55,8 @@ class Believed:
     weight: Floats
     mean: DepthMap
     precision: Floats
-    most: float
-    """What the prior of a pixel costs at most."""
+    most: Floats
+    """What the prior of each pixel costs at most."""
 
     def __call__(self, disparity: DepthMap) -> Floats:
         return self.with_data(self.data)(disparity)
@@ -66,9 +66,24 @@ class Believed:
 
         def cost(disparity: DepthMap) -> Floats:
             away = np.asarray(disparity, np.float32) - self.mean
-            return self.weight * data(disparity) + np.minimum(self.precision * away**2, np.float32(self.most))
+            return self.weight * data(disparity) + np.minimum(self.precision * away**2, self.most)
 
         return cost
+
+    def where_hidden(self, hidden: NDArray[np.bool_], filled: DepthMap, feedback: Feedback) -> Believed:
+        """Replace the cost of pixels that the right view does not show: no data, only the distance to a filled map.
+
+        The filled map has a standard deviation of ``feedback.least_deviation``. It is the mean also where nothing is
+        believed, and costs nothing there.
+        """
+        nothing, precision = np.float32(0), np.float32(feedback.prior / (2 * feedback.least_deviation**2))
+        return Believed(
+            self.data,
+            np.where(hidden, nothing, self.weight),
+            np.where(hidden | (self.precision == 0), filled, self.mean).astype(np.float32),
+            np.where(hidden, precision, self.precision),
+            np.where(hidden, np.float32(feedback.prior * feedback.cap), self.most),
+        )
 
 
 def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Believed:
@@ -84,7 +99,8 @@ def with_belief(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()
     mean, deviation, known = _floored(belief, feedback)
     weight = data_weight(cost, belief, feedback)
     precision = np.where(known, feedback.prior / (2 * deviation**2), 0).astype(np.float32)
-    return Believed(cost, weight, mean, precision, feedback.prior * feedback.cap)
+    most = np.full_like(precision, feedback.prior * feedback.cap)
+    return Believed(cost, weight, mean, precision, most)
 
 
 def data_weight(cost: UnaryCost, belief: Belief, feedback: Feedback = Feedback()) -> Floats:

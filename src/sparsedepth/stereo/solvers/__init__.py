@@ -3,7 +3,8 @@
 A solver's file has ``solve(unary, pair, start, rng) -> disparity``: a map within 0 and ``pair.max_disparity`` whose
 cost, with the file's own idea of smoothness, is low. ``start`` is where it may begin; ``rng`` is its only chance. What
 is particular to it are keyword arguments with defaults. ``data_cost`` is the cost of `stereo.costs` whose scale its
-defaults fit, and ``feedback`` how strongly a belief acts on it; a file that says nothing of them has graph cuts' scale.
+defaults fit, ``feedback`` how strongly a belief acts on it, and ``hidden_feedback`` how strongly the filled disparity
+of a hidden pixel does; a file that says nothing of them has graph cuts' scale.
 ``any_size = True`` says that its memory is bounded, whatever the size of the pictures.
 A solver that takes its time also has ``fusions``, with the arguments of ``solve``: its steps, the last with the result.
 """
@@ -21,6 +22,9 @@ import numpy as np
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi
 from sparsedepth.stereo.prior import Feedback
 from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
+
+HIDDEN_FEEDBACK = Feedback(least_deviation=1.0)
+"""Of hidden pixels, of a solver with the scale of graph cuts."""
 
 
 class Step(Protocol):
@@ -48,6 +52,8 @@ class Solver:
     """The cost whose scale the solver's defaults fit."""
     feedback: Feedback
     """How strongly a belief acts on that cost."""
+    hidden_feedback: Feedback
+    """How strongly the filled disparity of a hidden pixel acts, which has no data."""
     any_size: bool = False
     """Whether pictures of any size are solved from its data cost, in bounded memory."""
     steps: Callable[[UnaryCost, StereoPair, DepthMap | None, np.random.Generator], Iterator[Step]] | None = None
@@ -66,5 +72,6 @@ def load(name: str) -> Solver:
     module = import_module(f"{__name__}.{name}")
     data_cost = getattr(module, "data_cost", birchfield_tomasi)
     feedback = getattr(module, "feedback", Feedback())
+    hidden = getattr(module, "hidden_feedback", HIDDEN_FEEDBACK)
     any_size = getattr(module, "any_size", False)
-    return Solver(module.solve, data_cost, feedback, any_size, getattr(module, "fusions", None))
+    return Solver(module.solve, data_cost, feedback, hidden, any_size, getattr(module, "fusions", None))

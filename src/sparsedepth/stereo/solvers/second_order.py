@@ -36,6 +36,7 @@ STAGE_FUSIONS = 60
 
 data_cost = photo_consistency
 feedback = Feedback(prior=0.1)
+hidden_feedback = Feedback(prior=1.0, least_deviation=1.0)
 
 
 Propose = Callable[[DepthMap], DepthMap]

@@ -22,6 +22,7 @@ from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
 
 data_cost = ad_census
 feedback = Feedback(prior=1.0, least_weight=1.0)
+hidden_feedback = Feedback(prior=1.0, least_deviation=1.0)
 any_size = True
 
 PENALTY_FACTORS = (1.0, 0.25, 0.1)

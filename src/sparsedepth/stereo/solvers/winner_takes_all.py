@@ -10,6 +10,7 @@ from sparsedepth.vocabulary import DepthMap, Floats, StereoPair, UnaryCost
 
 data_cost = ad_census
 feedback = Feedback(prior=1.0, least_weight=1.0)
+hidden_feedback = Feedback(prior=1.0, least_deviation=1.0)
 
 
 def solve(unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator) -> DepthMap:
