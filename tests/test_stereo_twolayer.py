@@ -7,9 +7,11 @@ import pytest
 
 from sparsedepth.stereo import solvers
 from sparsedepth.stereo.costs import COSTS, birchfield_tomasi, squared
+from sparsedepth.stereo.occlusion import fill_along_colours, hidden_pixels
 from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback, data_deviation, data_weight, with_belief
-from sparsedepth.stereo.solvers import winner_takes_all
-from sparsedepth.stereo.twolayer import PAPER, Estimate, two_layer
+from sparsedepth.stereo.rows import byte_rows
+from sparsedepth.stereo.solvers import semi_global, winner_takes_all
+from sparsedepth.stereo.twolayer import PAPER, Estimate, believe_nothing, two_layer
 from sparsedepth.vocabulary import Belief, InputError, StereoPair
 
 NOWHERE = Belief(np.full((12, 30), np.nan), np.full((12, 30), np.inf))
@@ -80,6 +82,13 @@ def test_data_count_less_where_they_vary_more_and_never_more_than_alone():
     assert (np.diff(weight.ravel()[np.argsort(spread.ravel())]) <= 0).all()
 
 
+def test_the_cost_has_the_weighted_data_of_eq_14():
+    cost, feedback = squared(pair()), Feedback(prior=0.0, least_weight=0.1)
+    weight = data_weight(cost, belief(), feedback)
+    assert (weight < 1).any()
+    np.testing.assert_array_equal(with_belief(cost, belief(), feedback)(somewhere()), weight * cost(somewhere()))
+
+
 def test_the_weight_has_no_unit():
     cost = squared(pair())
     weights = [data_weight(each, belief()) for each in (cost, lambda disparity: 1000 * cost(disparity))]
@@ -139,3 +148,101 @@ def test_what_cannot_act_is_refused(wrong):
     with pytest.raises(InputError, match="rounds"):
         next(two_layer(pair(), squared(pair()), winner_takes_all.solve, lambda _: NOWHERE, np.random.default_rng(0),
                        rounds=-1))  # fmt: skip
+
+
+def slow_hidden(disparity: np.ndarray) -> np.ndarray:
+    """A nearer pixel of the row lands within half a pixel of the same place, or the place is outside."""
+    place = np.arange(disparity.shape[1], dtype=np.float32) - disparity
+    same = np.abs(place[:, :, None] - place[:, None, :]) < 0.5
+    nearer = disparity[:, None, :] > disparity[:, :, None]
+    return (same & nearer).any(axis=2) | (place < 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shape", [(12, 30), (1, 9), (9, 1), (3, 2)])
+def test_hidden_is_what_a_nearer_pixel_covers_and_what_lands_outside(seed, shape):
+    disparity = np.rint(np.random.default_rng(seed).uniform(0, 18, shape)).astype(np.float32) / 3
+    np.testing.assert_array_equal(hidden_pixels(disparity), slow_hidden(disparity))
+    assert hidden_pixels(disparity).any()
+
+
+def test_a_plane_hides_nothing_of_itself():
+    np.testing.assert_array_equal(hidden_pixels(np.full((4, 20), 3.0, np.float32)), np.arange(20) < np.full((4, 1), 3))
+
+
+HIDDEN = Feedback(prior=2.0, cap=3.0, least_deviation=1.0)
+
+
+@pytest.mark.parametrize("name", COSTS)
+@pytest.mark.parametrize("told", [belief(), NOWHERE])
+def test_hidden_pixels_cost_the_distance_to_the_filled_map_and_nothing_else(name, told):
+    cost, hidden = COSTS[name](pair()), np.random.default_rng(3).random((12, 30)) < 0.3
+    filled, disparity = somewhere(7), somewhere()
+    usual = with_belief(cost, told)
+    unary = usual.where_hidden(hidden, filled, HIDDEN)
+    assert (unary.weight[hidden] == 0).all()
+    np.testing.assert_array_equal(unary(disparity)[~hidden], usual(disparity)[~hidden])
+    for away, price in ((0, 0), (1, 1), (-1, 1), (2, 4), (50, 6)):
+        np.testing.assert_allclose(unary(filled + away)[hidden], price, atol=1e-5)
+    np.testing.assert_array_equal(unary.mean[hidden], filled[hidden])
+    if told is NOWHERE:
+        np.testing.assert_array_equal(unary.mean, filled)
+
+
+def test_the_cap_of_visible_pixels_is_that_of_their_own_belief():
+    far, hidden = belief().mean + 100, np.zeros((12, 30), bool)
+    hidden[:, :5] = True
+    nothing = lambda disparity: np.zeros(np.shape(disparity), np.float32)  # noqa: E731
+    unary = with_belief(nothing, belief(), Feedback(prior=0.1, cap=3.0)).where_hidden(hidden, somewhere(), HIDDEN)
+    np.testing.assert_allclose(unary(far), np.where(hidden, 6, 0.3), rtol=1e-6)
+
+
+def near_and_far(near: int = 6, far: int = 2) -> tuple[StereoPair, np.ndarray]:
+    """A square before a wall; what it hides in the right view lies to the left of it in the left one."""
+    rng = np.random.default_rng(5)
+    wall, square = rng.uniform(0, 120, (30, 80)), rng.uniform(140, 255, (14, 20))
+    left, right, truth = wall[:, 10:70].copy(), wall[:, 10 + far : 70 + far].copy(), np.full((30, 60), float(far))
+    left[8:22, 25:45], truth[8:22, 25:45] = square, near
+    right[8:22, 25 - near : 45 - near] = square
+    return StereoPair(left, right, 9), truth
+
+
+def test_what_the_right_view_does_not_show_takes_the_disparity_behind_it():
+    views, truth = near_and_far()
+    first, second = two_layer(
+        views, semi_global.data_cost(views), semi_global.solve, believe_nothing, np.random.default_rng(0), rounds=1,
+        feedback=NO_FEEDBACK, hidden_feedback=semi_global.hidden_feedback, first=truth.astype(np.float32) + 0.1,
+    )  # fmt: skip
+    covered = hidden_pixels(truth.astype(np.float32))
+    assert covered[8:22, 21:25].all()
+    assert first.hidden is None
+    assert second.hidden is not None
+    assert (np.abs(second.disparity - truth) < 0.6)[second.hidden].mean() > 0.95
+
+
+def test_where_nothing_is_hidden_the_loop_is_the_plain_matcher():
+    views = StereoPair(*np.random.default_rng(0).uniform(0, 255, (2, 12, 30)), 4)
+    level = np.zeros((12, 30), np.float32)
+    options = {"rounds": 1, "feedback": NO_FEEDBACK, "first": level}
+    runs = [
+        list(two_layer(views, squared(views), winner_takes_all.solve, believe_nothing, np.random.default_rng(0),
+                       hidden_feedback=hidden, **options))
+        for hidden in (None, HIDDEN)
+    ]  # fmt: skip
+    assert not runs[1][1].hidden.any()
+    np.testing.assert_array_equal(runs[0][1].disparity, runs[1][1].disparity)
+
+
+def test_the_belief_is_about_the_filled_map():
+    views, truth = near_and_far()
+    given, seen = truth.astype(np.float32), []
+
+    def believe(disparity):
+        seen.append(disparity)
+        return believe_nothing(disparity)
+
+    list(two_layer(views, squared(views), winner_takes_all.solve, believe, np.random.default_rng(0), rounds=1,
+                   hidden_feedback=HIDDEN, first=given))  # fmt: skip
+    hidden = hidden_pixels(given)
+    np.testing.assert_array_equal(seen[0], fill_along_colours(given, hidden, byte_rows(views.left)))
+    np.testing.assert_array_equal(seen[0][~hidden], given[~hidden])
