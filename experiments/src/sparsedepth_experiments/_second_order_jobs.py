@@ -10,9 +10,6 @@ import numpy as np
 
 from sparsedepth.baselines import median
 from sparsedepth.data.middlebury import StereoScene
-from sparsedepth_experiments._cache import baselines_version, cached, restoration_version, stereo_version
-from sparsedepth_experiments._methods import Outcome
-from sparsedepth_experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, believe_median, believing, known
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.stereo.occlusion import fill_along_colours, hidden_pixels
 from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
@@ -20,6 +17,9 @@ from sparsedepth.stereo.rows import byte_rows
 from sparsedepth.stereo.solvers import second_order
 from sparsedepth.stereo.twolayer import Believe, Solve, believe_nothing, two_layer
 from sparsedepth.vocabulary import Belief, DepthMap, StereoPair, UnaryCost
+from sparsedepth_experiments._cache import baselines_version, cached, restoration_version, stereo_version
+from sparsedepth_experiments._methods import Outcome
+from sparsedepth_experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, believe_median, believing, known
 
 PLAIN, AGAIN, BOTH, FILTERED, FILLED, FILLED_FILTERED, PROPOSED, WITHOUT, WITH, BY_MEDIAN, ANEW, ANEW_LOOP = (
     "2OP",
