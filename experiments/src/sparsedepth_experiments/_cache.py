@@ -44,8 +44,13 @@ def baselines_version() -> str:
 @cache
 def checksum(dictionary: str) -> str:
     """Compute the SHA-256 of the atoms of a built-in dictionary."""
-    loaded = Dictionary.builtin(dictionary)
-    return sha256(repr(loaded.patch_shape).encode() + np.ascontiguousarray(loaded.atoms).tobytes()).hexdigest()
+    return checksum_of(Dictionary.builtin(dictionary))
+
+
+def checksum_of(dictionary: Dictionary) -> str:
+    """Compute the SHA-256 of the atoms and the patch shape of a dictionary."""
+    atoms = np.ascontiguousarray(dictionary.atoms).tobytes()
+    return sha256(repr(dictionary.patch_shape).encode() + atoms).hexdigest()
 
 
 def cached(name: str, version: str, maps: Sequence[DepthMap], make: Callable[[], Outcome]) -> Outcome:

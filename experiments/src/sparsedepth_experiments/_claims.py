@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from sparsedepth.markdown import table
+from sparsedepth.vocabulary import Floats
 
-Scores = Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]]
-"""kind of maps -> method -> share of corrupted pixels -> PSNR of each map."""
+Scores = Mapping[str, Mapping[str, Mapping[float, Sequence[Any]]]]
+"""kind of maps -> method -> share of corrupted pixels -> PSNR of each map: one number, or (draws, learning seeds)."""
 
 
 @dataclass(frozen=True)
@@ -40,33 +41,66 @@ class Verdict:
     """The outcome of a claim."""
 
     difference: float
-    """Mean over the maps, in decibels."""
+    """Mean over maps, draws and learning seeds, in decibels."""
     error: float | None
-    """The standard error of that mean; None = there was only one map."""
+    """The standard error of that mean over the maps; None = there was only one map."""
     agreeing: int
-    """Maps on which the claim holds."""
+    """Maps on which the claim holds, in the mean over draws and seeds."""
     maps: int
+    seeds_agreeing: int
+    """Learning seeds with which the claim holds, in the mean over maps and draws."""
+    seeds: int
+    least_draw: float
+    """The mean over maps and seeds of the noise draw that speaks most against the claim, in decibels."""
     holds: bool
 
 
 def judge(claim: Claim, scores: Scores) -> Verdict:
     """Decide whether the mean over the maps supports a claim."""
-    better, worse = (np.asarray(scores[claim.kind][name][claim.share]) for name in (claim.better, claim.worse))
+    better, worse = (_repeats(scores[claim.kind][name][claim.share]) for name in (claim.better, claim.worse))
     gains = better - worse
-    n, mean = len(gains), float(gains.mean())
-    error = float(gains.std(ddof=1) / np.sqrt(n)) if n > 1 else None
-    return Verdict(mean, error, int(claim.true_of(gains).sum()), n, bool(claim.true_of(mean)))
+    by_map, by_seed, by_draw = gains.mean(axis=(1, 2)), gains.mean(axis=(0, 1)), gains.mean(axis=(0, 2))
+    n, mean = len(by_map), float(by_map.mean())
+    error = float(by_map.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+    return Verdict(
+        mean,
+        error,
+        int(claim.true_of(by_map).sum()),
+        n,
+        int(claim.true_of(by_seed).sum()),
+        len(by_seed),
+        float(by_draw.min()),
+        bool(claim.true_of(mean)),
+    )
+
+
+def _repeats(scores: Sequence[Any]) -> Floats:
+    """Return scores as (maps, draws, seeds)."""
+    found = np.asarray(scores, np.float64)
+    return found[:, None, None] if found.ndim == 1 else found
 
 
 def table_of(verdicts: Mapping[Claim, Verdict]) -> str:
-    head = ["claim", "maps", "corrupted", "difference, dB", "maps that agree", "holds"]
+    """Format the verdicts."""
+    head = [
+        "claim",
+        "maps",
+        "corrupted",
+        "difference, dB",
+        "least draw",
+        "maps that agree",
+        "seeds that agree",
+        "holds",
+    ]
     rows = [
         [
             str(claim),
             claim.kind,
             f"{claim.share:.0%}",
             f"{verdict.difference:+.2f}" + ("" if verdict.error is None else f" ± {verdict.error:.2f}"),
+            f"{verdict.least_draw:+.2f}",
             f"{verdict.agreeing} of {verdict.maps}",
+            "" if verdict.seeds == 1 else f"{verdict.seeds_agreeing} of {verdict.seeds}",
             "yes" if verdict.holds else "**no**",
         ]
         for claim, verdict in verdicts.items()

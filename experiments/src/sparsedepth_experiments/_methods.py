@@ -9,17 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.baselines import DENOISERS, INPAINTERS, wavelet_frame
+from sparsedepth.baselines import DENOISERS, INPAINTERS, tight_wavelet_frame, wavelet_frame
 from sparsedepth.belief import believe
-from sparsedepth.coding.noise import Jeffreys, Stationary
+from sparsedepth.coding.infer import infer
+from sparsedepth.coding.noise import Jeffreys, Known, Stationary
 from sparsedepth.data import data_folder
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.metrics import oracle
 from sparsedepth.parallel import cores
+from sparsedepth.patches import cut, normalise, overlay
 from sparsedepth.restore import METHODS, denoise, inpaint
-from sparsedepth.vocabulary import DepthMap, Floats, InputError
+from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches
 
 MOST_THREADS = 2
+SOFTENING = 1e-3
+"""Deviations of the map that are added to the contrast of a flat patch, as `PatchCoder` does."""
 VARIANCES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Of plain sparse coding, in variances of the patch: the truth selects the best, at a stride of 4 pixels."""
 
@@ -52,7 +56,7 @@ class Method:
 NOISY = Method("noisy", lambda noisy, truth: Outcome(noisy))
 
 
-def coded(name: str, dictionary: str, stride: int = 1) -> Method:
+def coded(name: str, dictionary: Dictionary | str, stride: int = 1) -> Method:
     """Build the paper's method: every patch coded with inferred variances, every pixel the mean of its patches."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
@@ -62,7 +66,7 @@ def coded(name: str, dictionary: str, stride: int = 1) -> Method:
     return Method(name, restore)
 
 
-def coded_with_one_variance(name: str, dictionary: str, stride: int = 1) -> Method:
+def coded_with_one_variance(name: str, dictionary: Dictionary | str, stride: int = 1) -> Method:
     """Build plain sparse coding with the variance that suits the map best."""
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
@@ -83,6 +87,47 @@ def coded_with_wavelets(name: str, stride: int, side: int = 16) -> Method:
         return Outcome(believe(noisy, frame, Jeffreys(), stride=stride, threads=1).mean)
 
     return Method(name, restore)
+
+
+def coded_with_tight_frame(name: str, stride: int, side: int = 16) -> Method:
+    """Build the paper's method with the periodic wavelet frame, whose atoms keep their norms."""
+    atoms = tight_wavelet_frame((side, side)).astype(np.float32)
+
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        def denoised(patches: Patches) -> Patches:
+            return infer(patches, atoms, Jeffreys(), threads=1).codes @ atoms
+
+        return Outcome(_patch_by_patch(noisy, denoised, (side, side), stride))
+
+    return Method(name, restore)
+
+
+def alternated(name: str, dictionary: Dictionary, alternations: int, stride: int = 1) -> Method:
+    """Build the paper's alternation: codes at fixed variances to the end, then variances, a number of times."""
+
+    def denoised(patches: Patches) -> Patches:
+        noise = Jeffreys()
+        variance = noise.initial_variance(patches)
+        shown = np.zeros_like(patches)
+        for _ in range(alternations):
+            code = infer(patches, dictionary, Known(variance), threads=1)
+            shown = (code.codes @ dictionary.atoms).astype(patches.dtype)
+            variance = noise.best_variance(patches - shown)
+        return shown
+
+    def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
+        return Outcome(_patch_by_patch(noisy, denoised, dictionary.patch_shape, stride))
+
+    return Method(name, restore)
+
+
+def _patch_by_patch(
+    depth: DepthMap, denoised: Callable[[Patches], Patches], patch_shape: tuple[int, int], stride: int
+) -> DepthMap:
+    """Restore normalised patches, and average those that cover each pixel."""
+    unit = normalise(cut(depth, patch_shape, stride), SOFTENING * float(np.nanstd(depth)))
+    values = denoised(unit.patches.astype(np.float32)) * unit.scale[:, None] + unit.centre[:, None]
+    return overlay(values, depth.shape, patch_shape, stride).astype(depth.dtype)
 
 
 def competitor(name: str) -> Method:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsedepth.baselines.filling import biharmonic, linear
 from sparsedepth.baselines.variation import tv_l1, tv_l2
-from sparsedepth.baselines.wavelets import wavelet_frame
+from sparsedepth.baselines.wavelets import tight_wavelet_frame, wavelet_frame
 from sparsedepth.baselines.windows import bilateral, median, nl_means, nl_means_median, switching_median
 from sparsedepth.vocabulary import DepthMap
 
@@ -70,6 +70,7 @@ __all__ = [
     "nl_means",
     "nl_means_median",
     "switching_median",
+    "tight_wavelet_frame",
     "tv_l1",
     "tv_l2",
     "wavelet_frame",

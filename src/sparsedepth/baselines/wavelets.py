@@ -31,6 +31,40 @@ def wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4") -> Flo
     return atoms[~alike]
 
 
+def tight_wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4", levels: int = 3) -> Floats:
+    """Compute the synthesis atoms of the periodic stationary 7-9 wavelet transform, as they are: not of unit norm.
+
+    All coefficients of a patch sum to the patch, and their energy is about its own; fine atoms are shorter than coarse
+    ones. Atoms wrap round the patch.
+
+    Parameters
+    ----------
+    patch_shape
+        Height and width of a patch, in pixels; multiples of 2 ** levels.
+    wavelet, levels
+        Name as in PyWavelets, and number of scales.
+
+    Returns
+    -------
+    ndarray of float, shape (atoms, pixels)
+        Three orientations at each level, then the scaling functions; one atom at every pixel.
+    """
+    if len(patch_shape) != 2 or any(side % 2**levels for side in patch_shape):
+        raise InputError(
+            f"a patch of shape {patch_shape} cannot be halved {levels} times; take multiples of {2**levels}"
+        )
+    atoms = []
+    for level in range(levels + 1):
+        for band in range(3 if level else 1):
+            empty = [np.zeros(patch_shape) for _ in range(3 * levels + 1)]
+            empty[3 * level - 2 + band if level else 0][0, 0] = 1.0
+            details = [tuple(empty[1 + 3 * i : 4 + 3 * i]) for i in range(levels)]
+            atom = pywt.iswt2([empty[0], *details], wavelet, norm=True)  # pyright: ignore[reportAttributeAccessIssue]
+            shifts = np.ndindex(*patch_shape)
+            atoms.append(np.stack([np.roll(atom, shift, (0, 1)).ravel() for shift in shifts]))
+    return np.concatenate([*atoms[1:], atoms[0]])
+
+
 def _levels(wavelet: str, side: int) -> tuple[list[Vector], list[Vector]]:
     """Compute scaling functions and wavelets of each level that fits into a side, odd in length and symmetric."""
     filters = pywt.Wavelet(wavelet)  # pyright: ignore[reportAttributeAccessIssue]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,15 +34,19 @@ def crops(
     seed: int,
     most_missing: float = 0.03,
     least_spread: float = 0.2,
+    apart_from: Sequence[Crop] = (),
 ) -> list[Crop]:
     """Draw ``n`` crops that do not overlap, uniformly among the places where enough is known and it is not flat.
 
     ``most_missing`` is the largest share of NaN; ``least_spread`` the smallest standard deviation, over the map's.
+    None overlaps a crop of ``apart_from``, which are of the same map and size.
     """
     depth = np.asarray(depth)
     if depth.ndim != 2 or size < 1 or min(depth.shape) < size:
         raise InputError(f"a map of shape {depth.shape} has no room for a crop of {size} x {size}; take smaller crops")
     free = _fit(depth, size, most_missing, least_spread)
+    for other in apart_from:
+        _close(free, other.top, other.left, size)
     rng = np.random.default_rng(seed)
     found: list[Crop] = []
     while len(found) < n:
@@ -52,9 +57,14 @@ def crops(
                 f"of {least_spread:.3g} and no overlap; take fewer or smaller ones, or loosen the bounds"
             )
         top, left = (int(i) for i in places[rng.integers(len(places))])
-        free[max(top - size + 1, 0) : top + size, max(left - size + 1, 0) : left + size] = False
+        _close(free, top, left, size)
         found.append(Crop(top, left, depth[top : top + size, left : left + size].copy()))
     return found
+
+
+def _close(free: np.ndarray, top: int, left: int, size: int) -> None:
+    """Take away the places whose crops would overlap one."""
+    free[max(top - size + 1, 0) : top + size, max(left - size + 1, 0) : left + size] = False
 
 
 def _fit(depth: DepthMap, size: int, most_missing: float, least_spread: float) -> np.ndarray:

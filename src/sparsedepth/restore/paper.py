@@ -19,7 +19,7 @@ def patch_coder(dictionary: Dictionary | None, quality: str, settings: Settings)
     """Return the patch coder of a quality; without a dictionary, the paper's for quality "paper"."""
     effort = settings.paper.effort(quality)
     if dictionary is None:
-        dictionary = Dictionary.builtin("phi1" if quality == "paper" else "default")
+        dictionary = Dictionary.builtin("phi1_annealed" if quality == "paper" else "default")
     stride = effort.stride if quality == "paper" else max(1, effort.stride * min(dictionary.patch_shape) // 8)
     return PatchCoder(dictionary, stride=stride, tolerance=effort.tolerance, max_rounds=effort.rounds)
 
