@@ -90,12 +90,17 @@ def coded_with_wavelets(name: str, stride: int, side: int = 16) -> Method:
 
 
 def coded_with_tight_frame(name: str, stride: int, side: int = 16) -> Method:
-    """Build the paper's method with the periodic wavelet frame, whose atoms keep their norms."""
-    atoms = tight_wavelet_frame((side, side)).astype(np.float32)
+    """Build the paper's method with the periodic wavelet frame, whose atoms keep their norms.
+
+    The code of an atom of norm n is that of its unit atom at a price of 1 / n.
+    """
+    frame = tight_wavelet_frame((side, side))
+    norms = np.linalg.norm(frame, axis=1)
+    atoms = (frame / norms[:, None]).astype(np.float32)
 
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
         def denoised(patches: Patches) -> Patches:
-            return infer(patches, atoms, Jeffreys(), threads=1).codes @ atoms
+            return infer(patches, atoms, Jeffreys(), 1 / norms, threads=1).codes @ atoms
 
         return Outcome(_patch_by_patch(noisy, denoised, (side, side), stride))
 

@@ -289,9 +289,9 @@ def _described(plan: Plan) -> str:
     return (
         "Each chosen pixel gets Gaussian noise whose variance is uniform in (0, 1), in units of which the map's range "
         "is 1.88: at 1 % of the pixels that makes the 28.5 dB of the paper's noisy map. The amplitude is the same at "
-        f"every share. The maps are {size}x{size} pixels, drawn by seed among the places where little is missing; named "
-        f"with their first row and column, they are {where}. Holes stay holes and are not scored. PSNR is in dB, over "
-        "the true map's range.\n\n"
+        f"every share. The maps are {size}x{size} pixels, drawn by seed among the places where little is missing; "
+        f"named with their first row and column, they are {where}. Holes stay holes and are not scored. PSNR is in dB, "
+        "over the true map's range.\n\n"
         "Φ1, Φ2 and Φ3 are learned as in the paper, see [The shipped dictionaries](dictionaries.md); "
         "`annealed Φ1` is learned as we do. `ns-SC` is the paper's method with 16x16 patches at every "
         f"{plan.stride}{_th(plan.stride)} pixel; `SC` codes with one variance, the best of "
