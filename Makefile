@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNELS := hatch_build.py $(wildcard src/sparsedepth/kernels/*.c src/sparsedepth/kernels/*.h)
 
-.PHONY: install demo test lint types check release-check bench fuzz reproduce models dictionaries docs readme clean
+.PHONY: install demo test quick coverage mutation lint types check release-check bench fuzz reproduce models dictionaries docs readme clean
 
 install: $(VENV)/.installed
 
@@ -48,6 +48,20 @@ demo: $(VENV)/.demo
 
 test: install
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+# What answers within a minute on two cores: no test that takes a second, no browser, service or cluster.
+quick: install
+	$(BIN)/python -m pytest --numprocesses auto --dist load -m "not (slow or browser or service or cluster)"
+
+# All tests, with the share of lines and branches that they execute; what runs in other processes is not counted.
+coverage: install
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --cov --cov-report=term:skip-covered --cov-report=html:out/coverage
+
+# Wrong changes that no test notices; about two hours on one core. Writes docs/results/mutation.md.
+mutation: install
+	$(BIN)/python tools/mutate.py collect
+	$(BIN)/python tools/mutate.py run
+	$(BIN)/python tools/mutate.py page
 
 lint: install
 	$(BIN)/ruff check .

@@ -75,6 +75,13 @@ def noise_model(request):
     return NOISE_MODELS[request.param]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs real data, by the fixture that gives it."""
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.data)
+
+
 @pytest.fixture
 def real_data() -> Path:
     folder = os.environ.get("SPARSEDEPTH_DATA")

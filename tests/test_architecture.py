@@ -211,6 +211,7 @@ def room(path: Path) -> str:
     return place(path).split("/")[0].removesuffix(".py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MODULES, ids=place)
 def test_rooms_keep_to_their_doors(path):
     mine = room(path)
@@ -230,6 +231,7 @@ def test_only_one_command_imports_the_experiments():
     assert importing == {RUNS_EXPERIMENTS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MODULES, ids=place)
 def test_no_heavy_or_unsafe_requirement(path):
     unwanted = NOT_REQUIRED - WRAPPED.get(place(path), set())

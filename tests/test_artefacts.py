@@ -42,6 +42,7 @@ def salted(clean: DepthMap, fraction: float, ends: tuple[float, ...] = (-0.2, 1.
     return np.where(chosen, rng.choice(values, clean.shape), clean).astype(clean.dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fraction", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("ends", [(-0.2, 1.2), (1.5,)])
 def test_salt_and_pepper_noise_is_corrected(fraction, ends):
@@ -227,6 +228,7 @@ def test_most_of_the_error_of_clusters_is_removed(depth):
     assert psnr(denoise(noisy, quality="fast").depth, depth) > psnr(noisy, depth) + 4
 
 
+@pytest.mark.slow
 def test_the_variance_of_missed_clusters_is_calibrated():
     missed, predicted = [], []
     for which, depth in enumerate(CLEAN):

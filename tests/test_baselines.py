@@ -112,6 +112,7 @@ def test_types(name):
     np.testing.assert_array_equal(FILTERS[name](millimetres, 1000), FILTERS[name](millimetres.astype(float), 1000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 1), (1, 2), (1, 9), (9, 1), (2, 2), (2, 3), (3, 3), (5, 2)], ids=str)
 def test_tiny_and_flat_maps(name, shape):
     flat = np.full(shape, 3.5)
@@ -201,6 +202,7 @@ def test_the_median_is_the_median():
     assert median(depth)[-1, -1] == pytest.approx(np.nanmedian(depth[-2:, -2:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("restore", "n_neighbours"),
     [(median, 9), (lambda d: switching_median(d, 0.1), 9), (lambda d: nl_means_median(d, 0.3), 49)],
@@ -285,6 +287,7 @@ def test_inpainters_come_close_where_the_scene_is_smooth():
         assert psnr(fill(holed), smooth) > 35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("competitor", DENOISERS)
 def test_the_grids_reach_from_nothing_to_too_much(competitor):
     """On noisy maps the best parameter is inside the grid; on a clean one, doing nothing is in it."""
@@ -300,6 +303,7 @@ def test_the_grids_reach_from_nothing_to_too_much(competitor):
     assert len(inspect.signature(method.restore).parameters) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [np.ones((4, 5)), np.full((4, 5), np.nan)], ids=["flat", "unknown"])
 def test_every_parameter_of_a_grid_can_be_tried_on_any_map(depth):
     for method in DENOISERS.values():

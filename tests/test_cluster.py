@@ -22,7 +22,8 @@ from sparsedepth.cli.batch import journal
 from sparsedepth.cluster import connect
 from sparsedepth.files import write_array
 
-pytest.importorskip("distributed")
+pytest.importorskip("distributed", reason="clusters need the extra [cluster]")
+pytestmark = pytest.mark.cluster
 QUICK = ("--quality", "fast", "--method", "paper", "--profile", "mm")
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

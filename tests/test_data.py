@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +12,6 @@ from sparsedepth.data.crops import crops
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.vocabulary import InputError
 
-with_data = pytest.mark.skipif(
-    not Path(os.environ.get("SPARSEDEPTH_DATA") or "/nowhere").is_dir(),
-    reason="SPARSEDEPTH_DATA does not name the folder with the real data",
-)
 LOADERS = {
     "laser": lambda: range_scans.scan("walkway"),
     "time of flight": time_of_flight.mug,
@@ -111,7 +105,7 @@ def test_crops_at_the_bounds():
             call()
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 @pytest.mark.parametrize(
     ("name", "shape", "share"),
     [
@@ -135,13 +129,13 @@ def test_laser_scans(name, shape, share):
     np.testing.assert_allclose(np.exp(range_scans.log_scan(name)), ranges, rtol=1e-5)
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 def test_laser_scans_have_room_for_crops():
     for name in ("street_trees_os2", "street_os0", "corner_os1_a", "walkway"):
         assert len(crops(range_scans.log_scan(name), 1, seed=0)) == 1
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 def test_the_time_of_flight_frame():
     frame = time_of_flight.mug()
     assert frame.depth.shape == frame.infrared.shape == (576, 640)
@@ -151,7 +145,7 @@ def test_the_time_of_flight_frame():
     assert np.nanmedian(frame.depth[400:480, 170:230]) < 0.6, "the mug is near, at the lower left"
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 @pytest.mark.parametrize("scene", time_of_flight.SIMULATED)
 def test_simulated_time_of_flight_has_the_noise_that_is_said(scene):
     for factor in time_of_flight.FACTORS:
@@ -163,7 +157,7 @@ def test_simulated_time_of_flight_has_the_noise_that_is_said(scene):
         assert np.mean(noise) == pytest.approx(0, abs=0.15)
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 def test_kinect_frames():
     frames = kinect.frames()
     assert len(frames) == 8
@@ -175,7 +169,7 @@ def test_kinect_frames():
     assert np.nanmedian(change) < 0.02, "they follow one another"
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 @pytest.mark.parametrize(
     ("name", "shape", "nearest", "farthest"),
     [
@@ -196,7 +190,7 @@ def test_benchmark_scenes(name, shape, nearest, farthest):
     assert 0.03 < scene.discontinuous.mean() < 0.4
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 def test_full_size_art_is_the_same_scene_as_a_third_of_it():
     full = middlebury.full_size_art()
     assert full.shape == (1110, 1390)

@@ -14,6 +14,8 @@ from sparsedepth.demo import PRODUCTS, run
 from sparsedepth.files import read, read_array
 from sparsedepth.report import heading, paragraph, pictures, table, write_report
 
+pytestmark = pytest.mark.slow
+
 
 class Page(HTMLParser):
     """Everything a page refers to, and whether its tags close."""

@@ -76,6 +76,7 @@ def test_heavy_tailed_texture_is_not_dense_noise():
     assert not has_dense_noise(foliage, 0.01, CHOSEN)
 
 
+@pytest.mark.slow
 def test_range_noise_next_to_a_high_step_is_smoothed_up_to_the_step():
     """Steps of a hundred standard deviations of the noise are neither rounded off nor made smaller."""
     ranges = np.where(np.arange(96) < 48, 4.0, 12.0) * np.ones((96, 1))
@@ -85,6 +86,7 @@ def test_range_noise_next_to_a_high_step_is_smoothed_up_to_the_step():
     assert error[:, 48:].mean() < 0.1 * np.square(noisy - ranges)[:, 48:].mean()
 
 
+@pytest.mark.slow
 def test_dense_noise_is_smoothed_and_its_variance_is_calibrated():
     y, x = np.mgrid[:96, :96]
     clean = np.where(x + y > 100, 3.0, 0.0) + 0.01 * x

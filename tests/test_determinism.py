@@ -27,6 +27,7 @@ def scene(seed: int = 0) -> np.ndarray:
     return np.clip(np.rint(depth), 0, 65535).astype(np.uint16)
 
 
+@pytest.mark.slow
 def test_processes_with_other_threads_and_seeds_write_the_same_bytes(tmp_path):
     (tmp_path / "in").mkdir()
     for seed in range(3):

@@ -20,6 +20,7 @@ def test_the_guide_is_there():
     assert {page.stem for page in WITH_EXAMPLES} >= {"start", "cameras", "own_dictionary", "variance", "extending"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_examples_of_a_page_run_in_their_order(page, command, tmp_path, monkeypatch):
     """Python in one namespace, commands of sparsedepth as a user would type them, all in one empty folder."""

@@ -47,6 +47,7 @@ maps = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=5), elem
 # --- what is written is read again, over every format ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(values=maps)
 @few
@@ -81,6 +82,7 @@ def test_a_file_that_can_say_its_meaning_leaves_nothing_to_assume(suffix, unit, 
         assert "give the profile (" in again.assumed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", INTEGER_PROFILES, ids=lambda p: p.name)
 @pytest.mark.parametrize("suffix", INTEGER_SUFFIXES)
 @given(data=st.data())
@@ -127,6 +129,7 @@ ARRAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_any_real_array_is_written(name, suffix, tmp_path):
@@ -538,6 +541,7 @@ def wavy(shape=(24, 30)) -> np.ndarray:
     return depth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "restore", [denoise, inpaint, Restorer(quality="fast")], ids=["denoise", "inpaint", "Restorer"]
 )
@@ -559,6 +563,7 @@ def test_a_map_that_was_read_is_restored_and_written_as_it_came(tmp_path, restor
         np.testing.assert_array_equal(read_array(tmp_path / "out.npz", name=name), getattr(result, name))
 
 
+@pytest.mark.slow
 def test_processes_take_images_too():
     image = DepthImage(wavy(), "m")
     restorer = Restorer(quality="fast")

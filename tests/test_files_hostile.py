@@ -180,6 +180,7 @@ def outcomes(tmp_path_factory):
     return dict(zip(BOMBS, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured as Linux counts it")
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_takes_no_memory(name, outcomes):
@@ -217,6 +218,7 @@ def test_broken_files_are_one_sentence(suffix, content, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(data=st.data())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -67,6 +67,7 @@ def with_mixtures(which, fraction):
     return with_flying_pixels(SCENES[which], fraction, np.random.default_rng([which, int(10 * fraction)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fraction", FRACTIONS)
 @pytest.mark.parametrize("which", range(3))
 def test_more_of_the_error_of_mixtures_is_removed_than_by_the_best_median(which, fraction):
@@ -95,6 +96,7 @@ def test_pixels_away_from_steps_stay():
     assert_allclose(result.depth[away], noisy[away], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_variance_of_valid_pixels_is_calibrated():
     """Of those that were corrected, and of those next to steps that were missed."""
     for origin in (Origin.CORRECTED, Origin.MEASURED):

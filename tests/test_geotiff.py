@@ -70,6 +70,7 @@ def facts(path: Path) -> dict[str, Any]:
         }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_filled_model_has_equal_tags_and_measured_heights(name, tmp_path):
     values = model(tmp_path / "before.tif", name)
@@ -178,6 +179,7 @@ def test_other_formats_and_arrays_carry_nothing(tmp_path):
     assert read(tmp_path / "plain.tif").metadata is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "SRTM, LZW", "big-endian", "ESRI"])
 def test_a_model_that_stays_in_its_file_has_equal_tags(name, run_spec, tmp_path):
     (tmp_path / "in").mkdir()

@@ -22,6 +22,7 @@ def scene():
     return motorcycle_disparity()[PART], stereo_motorcycle()[0][PART]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "holed",
     [
@@ -100,6 +101,7 @@ def test_a_guide_without_filling_is_refused():
         denoise(np.ones((24, 24)), guide=np.ones((24, 24)), fill=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [5, 14, 40])
 def test_a_picture_that_is_not_registered_does_no_harm(shift):
     """Pixels around the holes tell that the picture shows something else."""

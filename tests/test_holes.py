@@ -239,6 +239,7 @@ def test_a_registered_picture_finds_the_side_of_dark_patches():
     assert rms(guided, depth, hole) < 0.6 * rms(plain, depth, hole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["background", "nearest"])
 @pytest.mark.parametrize("kind", ["noise", "blocks", "flipped", "constant", "gap", *range(1, 60, 4)])
 def test_a_picture_of_something_else_does_no_harm(side, kind):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 
 from sparsedepth import Origin, denoise
@@ -27,6 +28,7 @@ def test_patches_that_hardly_overlap_leave_holes_to_the_surfaces():
     assert (balanced != balanced_surface).any()
 
 
+@pytest.mark.slow
 def test_the_variance_of_filled_pixels_is_calibrated():
     """Over random holes of stepped maps, the mean of squared error over variance is one, within a factor of two."""
     y, x = np.mgrid[:100, :100]

@@ -90,6 +90,7 @@ CALLS: dict[str, Callable[[], Restoration]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_warnings_are_emitted_where_the_call_is(name):
     with pytest.warns(InputWarning, match="65535") as caught:
@@ -99,6 +100,7 @@ def test_warnings_are_emitted_where_the_call_is(name):
     assert caught[0].filename == __file__
 
 
+@pytest.mark.slow
 def test_invalid_values_of_a_restorer_are_no_suspicion():
     values = np.where(HOLE, 0.0, DEPTH)
     with warnings.catch_warnings():

@@ -223,6 +223,7 @@ def test_hostile_files_are_one_sentence(name, tmp_path):
     assert len(str(caught.value)) < 600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data())
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

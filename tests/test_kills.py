@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 1
 DONE = {"writers_killed": "kills", "denoise_killed": "kills", "learn_killed": "kills", "two_runs_at_once": "pairs"}
 DONE["full_and_read_only_disks"] = "runs"

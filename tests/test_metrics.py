@@ -155,6 +155,7 @@ def test_variances_that_promise_the_impossible_are_refused():
         sparsification(np.ones(2), np.ones(3))
 
 
+@pytest.mark.slow
 @given(SEEDS, st.integers(1, 50))
 def test_average_precision_equals_the_reference(seed, levels):
     rng = np.random.default_rng(seed)

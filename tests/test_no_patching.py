@@ -89,6 +89,7 @@ def is_whole(node: ast.expr, ours: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in ours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_nothing_is_patched(path):
     found = [f"line {node.lineno}: {ast.unparse(node)}" for node in patches(ast.parse(path.read_text()))]  # type: ignore[attr-defined]

@@ -84,6 +84,7 @@ def test_noise_on_both_sides_is_symmetric_and_on_one_side_it_is_not():
     assert below < -0.8
 
 
+@pytest.mark.slow
 def test_the_amplitude_of_much_noise_is_not_underestimated():
     """Simulated noise on top of noise is larger than what was added; counted, it would lower the amplitude."""
     clean = stairs()

@@ -58,6 +58,7 @@ THINGS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", THINGS)
 def test_everything_has_a_short_text_and_a_picture(name):
     thing = THINGS[name]()
@@ -89,6 +90,7 @@ def test_html_is_escaped():
     assert "<script>" not in Sensor(name="<script>")._repr_html_()
 
 
+@pytest.mark.slow
 def test_nothing_is_drawn_before_it_is_asked_for():
     """A text needs no matplotlib, and importing the package imports none."""
     code = (
@@ -186,6 +188,7 @@ def test_a_quality_in_the_place_of_a_dictionary_is_said():
 # --- containers -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_xarray_keeps_coordinates_and_attributes(tmp_path):
     xarray = pytest.importorskip("xarray")
     given = xarray.DataArray(

@@ -107,6 +107,7 @@ def test_maps_of_a_stack_are_independent():
     assert_allclose(together, np.concatenate(alone), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_single_deviating_pixel_is_an_outlier_and_a_block_as_high_is_not(seed):
     assert probabilities(bump(1.0))[20, 20] > 0.9

@@ -41,6 +41,7 @@ def test_noise_at_the_border_is_corrected_where_nothing_is_cut_off():
     assert after < 0.1 * before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scan", simulated_scans(2), ids=["far trees", "a near tree"])
 def test_foliage_is_not_noise(scan):
     assert 0.02 < np.isnan(scan).mean() < 0.4
@@ -54,6 +55,7 @@ def test_a_clean_map_is_left_unchanged():
     assert (result.origin == Origin.MEASURED).all()
 
 
+@pytest.mark.slow
 def test_clean_scans_are_left_unchanged():
     """Single returns from leaves have high scores, but the classifier finds hardly any of the estimated outliers."""
     for clean in simulated_scans(46)[41:46:2]:
@@ -67,6 +69,7 @@ def with_spikes(depth: Floats, n: int) -> tuple[Floats, NDArray[np.bool_]]:
     return depth + np.where(spiked, rng.choice([-1, 1], depth.shape) * depth.std(), 0), spiked
 
 
+@pytest.mark.slow
 def test_a_few_spikes_of_a_raw_sensor_map_are_kept():
     """Their variance says that they are uncertain. On a smooth map, or if there are many, they are noise."""
     smooth = plane((100, 100))

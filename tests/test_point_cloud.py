@@ -94,6 +94,7 @@ def test_normals_of_noise_scatter_less_than_differences():
     assert np.nanmedian(angles) < 3
 
 
+@pytest.mark.slow
 def test_the_standard_deviation_is_along_the_ray():
     """Depths that vary by so much move points by so much."""
     rng = np.random.default_rng(1)

@@ -144,6 +144,7 @@ def test_close_ends_what_runs_and_starts_nothing_more():
         pool.run(({}, {}))
 
 
+@pytest.mark.slow
 def test_workers_work_at_the_same_time():
     with ProcessPool(ENTRY, 2) as pool, ThreadPoolExecutor(4) as asking:
         answers = list(asking.map(lambda k: pool.run(({"k": k, "sleep": 0.2}, {}))[0], range(6)))

@@ -17,6 +17,7 @@ from sparsedepth_experiments._zoo import DEVELOPMENT
 README = Path(__file__).parent.parent / "README.md"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL))
 def test_python_in_the_readme_runs(block):
     names: dict[str, object] = {}

@@ -36,6 +36,7 @@ def test_middlebury_maps_have_the_promised_encoding(real_data):
         np.testing.assert_allclose(known * 3, np.round(known * 3), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_learning_on_2006_carries_over_to_2005(real_data):
     stream = PatchStream(disparities(2006), (8, 8), batch=256, seed=1)
     held = PatchStream(disparities(2005), (8, 8), batch=256, seed=2)(0).patches
@@ -45,6 +46,7 @@ def test_learning_on_2006_carries_over_to_2005(real_data):
     assert step.held_out < infer(held, start, Jeffreys()).energy.mean() - 3
 
 
+@pytest.mark.slow
 def test_inference_comes_to_rest_on_real_patches(motorcycle_patches):
     code = infer(motorcycle_patches, Dictionary.builtin("phi1"))
     assert code.converged.mean() > 0.98
@@ -61,6 +63,7 @@ def test_inferred_variance_finds_the_corrupted_pixels(motorcycle_patches):
     assert (variance[~hit & np.isfinite(variance)] <= 0.0101).mean() > 0.85
 
 
+@pytest.mark.slow
 def test_inferred_variances_reconstruct_better_than_constant_ones(motorcycle_patches):
     rng = np.random.default_rng(0)
     hit = (rng.random(motorcycle_patches.shape) < 0.02) & np.isfinite(motorcycle_patches)
@@ -73,6 +76,7 @@ def test_inferred_variances_reconstruct_better_than_constant_ones(motorcycle_pat
     assert error[Jeffreys()] < 0.9 * min(error[noise] for noise in error if isinstance(noise, Stationary))
 
 
+@pytest.mark.slow
 def test_the_dictionaries_page_can_be_made(tmp_path, command):
     facts = load("dictionaries").run(tmp_path, lambda *_: None, quick=True)
     assert set(facts) == {"phi1", "phi2", "phi3", "phi1_32", "default"}

@@ -65,6 +65,7 @@ def test_arrays_of_one_side_are_found(tool):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checkout")
 def test_a_revision_is_the_same_as_itself(tmp_path):
     """Two checkouts of HEAD, so that a tree with changes that are not committed passes as well."""
@@ -75,6 +76,7 @@ def test_a_revision_is_the_same_as_itself(tmp_path):
     assert str(tmp_path) not in worktrees()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checkout")
 def test_an_interrupted_run_leaves_no_worktree(tool, tmp_path):
     with pytest.raises(KeyboardInterrupt), tool.checked_out("HEAD", tmp_path):

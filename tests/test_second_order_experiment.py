@@ -16,6 +16,7 @@ from sparsedepth_experiments import second_order
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason="OpenCV is not installed")
 
 
+@pytest.mark.slow
 def test_second_order_stereo_in_short(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
     monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path / "cache"))

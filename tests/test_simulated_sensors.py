@@ -42,6 +42,7 @@ def relative_error(frame):
     return np.where(frame.outlier_mask, np.nan, (frame.depth - frame.truth) / frame.std)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_standard_deviation_follows_the_law_of_depth(name):
     near, far = OPTICS[name].range_mm
@@ -56,6 +57,7 @@ def test_the_standard_deviation_follows_the_law_of_depth(name):
             assert found == pytest.approx(float(law), rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_noise_is_correlated_as_measured(name):
     depth = np.mean(OPTICS[name].range_mm)
@@ -109,6 +111,7 @@ def test_a_shadow_is_background_to_the_left_of_a_near_object(name):
     assert shadow[:, 89].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_flying_pixels_lie_between_both_sides_of_a_step(name):
     near, far = OPTICS[name].range_mm
@@ -139,12 +142,14 @@ def test_noise_of_time_of_flight_varies_at_one_depth_and_faint_echoes_are_missin
     assert np.median(far.std[lost]) > np.median(far.std[~lost])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_a_frame_has_as_many_holes_as_real_ones(name):
     holes = [np.isnan(frame_of(name, scene(name, seed), seed).depth).mean() for seed in range(4)]
     assert 0.01 < np.mean(holes) < 0.30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_seed_decides_and_the_truth_is_kept(name):
     truth = scene(name)

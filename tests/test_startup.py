@@ -43,6 +43,7 @@ def test_importing_the_package_imports_nothing_else():
     assert not found & (HEAVY | NUMBERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"]], ids=" ".join)
 def test_help_imports_no_implementation(words):
     found = imported_by_command(*words)
@@ -54,6 +55,7 @@ def test_help_imports_no_implementation(words):
     assert not found & (NUMBERS | (HEAVY - {"markdown_it"}))  # typer draws help with rich, which imports that
 
 
+@pytest.mark.slow
 def test_public_names_need_no_extra():
     found = imported_by("import sparsedepth\nfor name in sparsedepth.__all__: getattr(sparsedepth, name)")
     assert not found & (HEAVY | {"typer", "rich"})
@@ -86,6 +88,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name):
     assert " ".join(first.split()) == COMMANDS[name].help
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "unwanted"),
     [

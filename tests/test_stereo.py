@@ -21,7 +21,6 @@ from sparsedepth.stereo.match import match_evidence
 from sparsedepth.stereo.rows import byte_rows
 from sparsedepth.stereo.variance import bounded, features
 from sparsedepth.stereo.view_order import looks_swapped
-from test_data import with_data
 
 
 def texture(shape, seed=0, channels=3) -> Any:
@@ -218,6 +217,7 @@ def test_match_finds_a_square_before_a_wall():
     assert (found.variance > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["winner_takes_all", "semi_global"])
 def test_one_thread_is_many_and_rounds_with_a_belief_keep_the_scene(solver):
     left, right, truth = step_scene(seed=4)
@@ -227,6 +227,7 @@ def test_one_thread_is_many_and_rounds_with_a_belief_keep_the_scene(solver):
     assert bad_pixels(one.disparity, truth, 1) < 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["graph_cut", "second_order"])
 def test_solvers_that_cut_match_too(solver):
     if solver == "second_order":
@@ -296,6 +297,7 @@ def test_swapped_and_flat_views_and_other_mistakes_are_said():
             match(left, right, **(usual | wish))
 
 
+@pytest.mark.slow
 def test_a_volume_beyond_memory_is_refused_before_it_is_made():
     view = np.zeros((3000, 4000), np.uint8)
     view[0, 0] = 1
@@ -329,7 +331,7 @@ def test_the_motorcycle_pair_has_the_range_of_its_truth():
     assert 55 < pair.max_disparity < 70
 
 
-@with_data
+@pytest.mark.usefixtures("real_data")
 def test_scenes_to_choose_on_and_to_test_on():
     assert "Art" in middlebury.scene_names(2005)
     for scene in (middlebury.stereo_pair(2005, "Reindeer"), middlebury.benchmark_pair("Tsukuba")):
@@ -342,7 +344,8 @@ def test_scenes_to_choose_on_and_to_test_on():
         middlebury.stereo_pair(2005, "Moon")
 
 
-@with_data
+@pytest.mark.slow
+@pytest.mark.usefixtures("real_data")
 def test_a_real_scene_and_how_its_variance_ranks_the_errors():
     """Reindeer, on which the settings were chosen with five others."""
     scene = middlebury.stereo_pair(2005, "Reindeer")

@@ -59,6 +59,7 @@ def minimisers(energy: BinaryEnergy) -> tuple[float, list[np.ndarray]]:
     return least, [labels for labels, value in zip(tried, values, strict=True) if value < least + 1e-9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("submodular", [True, False])
 def test_every_minimiser_has_the_labels_of_roof_duality(seed, submodular):
@@ -114,6 +115,7 @@ def slow_roof_duality(polynomial: Polynomial, held: np.ndarray) -> np.ndarray:
     return np.where(held != cuts.UNLABELLED, held, np.where(one == twin, cuts.UNLABELLED, one))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integer", [True, False])
 @pytest.mark.parametrize("seed", range(15))
 def test_roof_duality_is_the_cut_of_variables_and_twins(seed, integer):

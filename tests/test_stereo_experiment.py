@@ -19,6 +19,7 @@ def without_data(monkeypatch):
     monkeypatch.delenv("SPARSEDEPTH_DATA", raising=False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_stereo_in_short(tmp_path):
     steps = []
@@ -51,6 +52,7 @@ def test_a_whole_run_asks_for_its_data(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_maps_are_cached_where_a_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path))
@@ -82,6 +84,7 @@ def test_what_is_asked_of_match_is_judged_by_its_numbers():
     assert not any(holds for holds, _ in worse.values())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_a_job_gives_the_same_maps_again_and_starts_differ():
     scene = stereo._quick_plan().scenes[0]

@@ -51,6 +51,7 @@ def least_over_help(problem: cuts.Polynomial, pixels: np.ndarray) -> float:
     return float(value + np.minimum(slope[n:], 0).sum()) / COST_STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("shape", [(3, 4), (1, 10), (4, 3), (2, 6)])
 def test_the_reduced_energy_is_the_energy_of_every_choice(seed, shape):
@@ -117,6 +118,7 @@ def test_many_pixels_on_one_line_of_sight_find_room():
         assert found == pytest.approx(choices.value(taken) - choices.value(taken & False), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_what_roof_duality_tells_of_a_fusion_is_in_the_best_choice(seed):
     rng, shape = np.random.default_rng(seed), (3, 3)
@@ -234,6 +236,7 @@ def test_energies_fall_and_are_those_of_the_maps(schedule):
     assert all(0 <= step.labelled <= 1 and step.seconds >= 0 for step in steps)
 
 
+@pytest.mark.slow
 def test_a_level_start_is_no_start():
     """Nothing tells it from none, and what the right view does not show must not fall for it."""
     pair = textured()
@@ -250,6 +253,7 @@ def test_a_level_start_is_no_start():
     assert "start" in proposed(np.add.outer(np.zeros(16), np.linspace(2, 4, 40)))[0]
 
 
+@pytest.mark.slow
 def test_the_authors_schedule_comes_from_chance_to_a_real_scene():
     """Better than the windows that its planes are fitted to."""
     scene = cut_out(small_scene(), 0, 0, (32, 64))

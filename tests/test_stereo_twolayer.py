@@ -39,6 +39,7 @@ def test_without_prior_and_weighing_the_cost_is_the_plain_one_to_the_last_bit(na
         np.testing.assert_array_equal(with_belief(cost, told, feedback)(somewhere()), cost(somewhere()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", solvers.names())
 def test_without_feedback_the_two_layers_are_the_plain_matcher(name):
     """A round is then a run from the map before, which solvers without chance cannot improve."""

@@ -36,6 +36,7 @@ MOVES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 @pytest.mark.parametrize("seed", range(2))
 def test_views_that_are_not_rectified_are_named(move, seed):

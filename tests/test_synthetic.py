@@ -63,6 +63,7 @@ def test_amplitude_multiplies_the_noise_of_the_same_draw(depth):
     np.testing.assert_allclose(twice, 2 * once, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 def test_shares_are_what_was_asked_for(share):
     flat = np.zeros((200, 200))

@@ -13,6 +13,8 @@ from sparsedepth.fitted import load_fitted, read_fitted, shipped_path
 from sparsedepth.restore.flying import SQUARED_DISTANCE
 from sparsedepth.restore.outliers import OutlierClassifier
 
+pytestmark = pytest.mark.slow
+
 TRAINING = Path(__file__).parent.parent / "training"
 SCRIPTS = ("outlier_classifier", "variance_measured", "variance_filled", "flying_pixels")
 

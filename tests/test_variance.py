@@ -136,6 +136,7 @@ def test_a_suspect_that_is_kept_has_a_large_variance():
     assert result.variance[20, 20] > 100 * np.median(result.variance)
 
 
+@pytest.mark.slow
 def test_the_variance_of_valid_pixels_is_calibrated():
     """Over maps whose other pixels are exact, the mean squared error is that of the variances, within a factor of two.
 

@@ -23,6 +23,7 @@ def problem():
     return edge_patches(20, SIDE), unit_atoms(ATOMS, PIXELS), known_variance(20, PIXELS)
 
 
+@pytest.mark.slow
 def test_optimality_conditions(problem):
     """Where a code is not zero the gradient of the misfit is -sparsity * sign; elsewhere it is at most sparsity."""
     patches, atoms, variance = problem
@@ -35,6 +36,7 @@ def test_optimality_conditions(problem):
         assert (np.abs(pull) <= sparsity * 1.002).all()
 
 
+@pytest.mark.slow
 def test_agrees_with_coordinate_descent(problem):
     patches, atoms, variance = problem
     codes = weighted_lasso(patches, atoms, variance, 1.0, tolerance=1e-8, max_rounds=20_000)
@@ -57,6 +59,7 @@ def test_agrees_with_scikit_learn(problem):
     np.testing.assert_allclose(ours, best, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-2, 1e-4])
 def test_the_gap_bounds_the_error(problem, tolerance):
     patches, atoms, variance = problem
@@ -74,6 +77,7 @@ def test_variance_may_be_one_number_or_one_row():
     np.testing.assert_array_equal(weighted_lasso(patches, atoms, np.full(PIXELS, 0.1)), whole)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10_000), sparsity=st.floats(0.1, 100), spread=st.floats(0.1, 100))
 def test_never_worse_than_zero_and_near_the_best(seed, sparsity, spread):

@@ -11,6 +11,7 @@ import pytest
 from sparsedepth.cli.commands import COMMANDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_short_and_long_help_are_the_same(name, command):
     words = [name] if name else []
@@ -39,6 +40,7 @@ def completed(words: str, shell: str = "bash") -> list[str]:
     return run.stdout.split()
 
 
+@pytest.mark.slow
 def test_a_shell_completes_commands_and_options():
     assert completed("sparsedepth de") == ["denoise", "demo"]
     assert set(completed("sparsedepth denoise --o")) == {

@@ -58,6 +58,7 @@ STRANGE: dict[str, np.ndarray] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["denoise", "inpaint"])
 @pytest.mark.parametrize("name", STRANGE)
 def test_strange_maps_give_a_map(command, tmp_path, verb, name):
@@ -172,6 +173,7 @@ NO_MAPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NO_MAPS)
 def test_a_file_that_holds_no_map_does_not_stop_the_others(command, tmp_path, name):
     make, sentence = NO_MAPS[name]
@@ -351,6 +353,7 @@ def run(*arguments, **options):
     return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
 
 
+@pytest.mark.slow
 def test_names_in_no_encoding(tmp_path):
     folder = os.fsencode(tmp_path / "in")
     os.mkdir(folder)
@@ -401,6 +404,7 @@ def test_a_device_is_not_replaced_by_a_file(command, tmp_path):
     assert (tmp_path / "out.png").is_symlink()
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path):
     rng = np.random.default_rng(0)
     write(tmp_path / "in.tiff", rng.random((200, 200)) + 1, profile="m")

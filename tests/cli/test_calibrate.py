@@ -68,6 +68,7 @@ def test_frames_become_a_record(command, static):
     assert files_below(static) == sorted([f"in/{n:03d}_depth.png" for n in range(8)] + ["camera.json"])
 
 
+@pytest.mark.slow
 def test_the_facts_as_json_and_the_picture(command, static):
     options = ("-o", static / "camera.json", "--plot", static / "camera.png", "--json")
     ended = command("calibrate", f"{static}/in/*_depth.png", *options)
@@ -96,6 +97,7 @@ def test_nothing_is_overwritten(command, static):
     assert "never overwritten" in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["m", "mm"])
 @pytest.mark.parametrize("form", ["folder", "stacked", "TUM"])
 def test_a_moving_camera_has_poses(command, tmp_path, form, unit):
@@ -224,6 +226,7 @@ def test_the_record_is_that_of_the_estimate():
     assert calibrate(frames, unit="mm", name="x").sensor == Sensor.estimate(frames, unit="mm", name="x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [Correlation(), Correlation(3.0, 3.0)], ids=["white", "correlated"])
 def test_the_standard_error_is_that_of_repeated_calibrations(correlation):
     camera = replace(CAMERA, correlation=correlation)

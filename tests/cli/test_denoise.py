@@ -74,6 +74,7 @@ def test_the_unit_is_said_loudly_and_once(command, folder):
     assert "profile=" not in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "per_unit", "options"),
     [("mm", 1000, []), ("tum", 5000, []), ("kitti", 256, []), ("kitti-disparity", 256, []), ("ros", 1000, [])],
@@ -115,6 +116,7 @@ def test_the_old_names_of_options_still_work_and_say_so(command, tmp_path):
     assert "--unit" not in command("inpaint", "--help").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".tiff", ".npy", ".pfm", ".npz", ".pgm"])
 def test_the_suffix_decides_the_format_and_the_unit_stays(command, folder, suffix):
     out = folder / f"out{suffix}"
@@ -189,6 +191,7 @@ def test_quoted_patterns_and_outputs_within_inputs(command, folder):
     assert command("inpaint", f"{folder}/in/*/../../in/*.png", "-o", folder / "in/sub", *FAST).code == 2
 
 
+@pytest.mark.slow
 def test_the_number_of_jobs_does_not_matter(command, folder):
     for number in range(4):
         camera_png(folder / f"in/{number}.png", scene(seed=number))
@@ -199,6 +202,7 @@ def test_the_number_of_jobs_does_not_matter(command, folder):
         assert (folder / "out1" / name).read_bytes() == (folder / "out3" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_processes_write_what_threads_write(command, folder):
     """Two jobs get a process each where the maps are many; one job is a thread."""
     (folder / "in/broken.png").write_bytes(b"no picture")
@@ -280,6 +284,7 @@ def test_what_a_sensor_says_of_its_pixels(command, folder):
     assert files_below(folder / "out2") == ["a.npz"]
 
 
+@pytest.mark.slow
 def test_a_picture_guides_the_filling(command, folder):
     """One picture for all maps, or one for each; the filled pixels follow it and no others change."""
     depth = scene()
@@ -307,6 +312,7 @@ def test_a_picture_guides_the_filling(command, folder):
     assert "nothing.png" in ended.err
 
 
+@pytest.mark.slow
 def test_wishes(command, folder):
     common = ("denoise", folder / "in/a.png", "--profile", "mm", *FAST)
     for name, options in {
@@ -340,6 +346,7 @@ def wait_for(condition, process: subprocess.Popen, seconds: float = 60) -> None:
     assert process.poll() is None, process.communicate()
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_a_map_ends_at_once(tmp_path):
     camera_png(tmp_path / "in/a.png", scene((30, 36)))
     camera_png(tmp_path / "in/large.png", scene((900, 900)))
@@ -356,6 +363,7 @@ def test_ctrl_c_in_the_middle_of_a_map_ends_at_once(tmp_path):
     assert files_below(out) == ["a.png"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_while_writing_many_maps_leaves_whole_files_only(tmp_path, number):
     for index in range(300):

@@ -59,6 +59,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method"), [*((name, "paper") for name in FILES), ("tiles.tif", "calibrated")])
 def test_a_mapped_map_has_the_result_of_one_that_is_read(run_spec: Callable[..., Ended], tmp_path, name, method):
     (tmp_path / "in").mkdir()

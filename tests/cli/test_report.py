@@ -50,6 +50,7 @@ def page(path) -> Page:
     return found
 
 
+@pytest.mark.slow
 def test_a_report_tells_all_and_needs_nothing(command, folder):
     ended = command("report", folder / "a.npz", "--truth", folder / "truth.tiff", "--truth-profile", "m",
                     "-o", folder / "r.html", "--json")  # fmt: skip
@@ -80,6 +81,7 @@ def test_units_are_those_of_the_truth(folder):
     assert honest[0] == pytest.approx(honest[1], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_several_maps_share_a_table(command, folder):
     ended = command("report", folder, "-o", folder / "r.html", "--title", "All & sundry")
     assert ended.code == 0, ended.err
@@ -89,6 +91,7 @@ def test_several_maps_share_a_table(command, folder):
     assert "All & sundry" in shown.text
 
 
+@pytest.mark.slow
 def test_truths_may_lie_in_a_folder(command, folder):
     (folder / "truths").mkdir()
     write(folder / "truths" / "a.tiff", DepthImage(TRUTH, "m"))
@@ -127,6 +130,7 @@ MAPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAPS)
 def test_any_map_can_be_reported(command, tmp_path, name):
     depth, variance = MAPS[name]
@@ -177,6 +181,7 @@ def test_result_pages_become_one_report(tmp_path, command):
     assert "<script>" in shown.text
 
 
+@pytest.mark.slow
 def test_pages_of_results_can_all_be_sent(tmp_path):
     write_report(tmp_path / "r.html", "all", *(markdown_page(path) for path in RESULTS))
     shown = Page((tmp_path / "r.html").read_text())

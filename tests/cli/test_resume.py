@@ -102,6 +102,7 @@ def test_wishes_that_make_no_sense_are_refused(command, folder, monkeypatch, opt
     assert says in ended.err
 
 
+@pytest.mark.slow
 def test_killed_it_resumes_to_the_same_files(command, tmp_path):
     for index in range(120):
         frame(tmp_path / f"in/{index:03d}.png", index)

@@ -52,6 +52,7 @@ MAPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAPS)
 def test_any_map_can_be_shown(command, tmp_path, name):
     write(tmp_path / "x.tiff", DepthImage(MAPS[name], "m"))
@@ -80,6 +81,7 @@ def test_limits_titles_and_no_overwriting(command, tmp_path):
     assert command("show", tmp_path / "x.npy", "-o", tmp_path / "x.jpg").code == 2
 
 
+@pytest.mark.slow
 def test_variances_and_origins(command, tmp_path):
     variance, origin = np.exp(DEPTH), (X % 4).astype(np.uint8)
     variance[3, 3] = np.inf

@@ -40,6 +40,7 @@ def folder(tmp_path, frames):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_folder_of_frames_becomes_surer(command, folder, scene, frames):
     ended = command("stream", folder / "in", "-o", folder / "out", "--profile", "mm", "--json")
     assert ended.code == 0, ended.err
@@ -53,6 +54,7 @@ def test_a_folder_of_frames_becomes_surer(command, folder, scene, frames):
     assert set(np.unique(origin)) <= {int(each) for each in Origin}
 
 
+@pytest.mark.slow
 def test_a_video_shows_every_frame(command, folder):
     ended = command("stream", folder / "in", "-o", folder / "out", "--profile", "mm", "--video", folder / "v.gif")
     assert ended.code == 0, ended.err
@@ -61,6 +63,7 @@ def test_a_video_shows_every_frame(command, folder):
         assert video.size == (3 * 320, 240)
 
 
+@pytest.mark.slow
 def test_existing_results_stay_without_force(command, folder):
     arguments = ("stream", folder / "in", "-o", folder / "out", "--profile", "mm")
     assert command(*arguments).code == 0
@@ -77,6 +80,7 @@ def test_a_wrong_number_of_poses_is_refused(command, folder):
     assert "poses" in ended.err
 
 
+@pytest.mark.slow
 def test_a_bag_is_read(command, tmp_path, frames):
     stored = [np.nan_to_num(frame).astype(np.uint16) for frame in frames[:4]]
     write_plain(tmp_path / "walk", stored)
@@ -87,6 +91,7 @@ def test_a_bag_is_read(command, tmp_path, frames):
     assert len(list((tmp_path / "out").glob("*.npz"))) == 4
 
 
+@pytest.mark.slow
 def test_a_stack_and_a_zip_are_streams_too(command, folder, frames):
     np.savez_compressed(folder / "stack.npz", depth=np.nan_to_num(frames[:3]).astype(np.uint16))
     shutil.make_archive(str(folder / "zipped"), "zip", folder / "in")
@@ -116,6 +121,7 @@ def test_a_camera_streams_until_its_time_is_over(command, tmp_path):
     assert command(*arguments).code == 2, "frames of another time are not mixed in"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_camera_with_all_written(tmp_path):
     arguments = ("stream", "--camera", "simulated:2", "-o", "out", "--video", "look.gif", "--json")
     process = subprocess.Popen(

@@ -33,6 +33,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["denoise", "inpaint"])
 def test_a_warning_is_said_once_with_the_file(command, folder, verb):
     ended = command(verb, folder / "in", "-o", folder / "out", "--profile", "mm", *FAST)
@@ -51,6 +52,7 @@ def test_warnings_are_in_json(command, folder):
     assert coded["error"] is None
 
 
+@pytest.mark.slow
 def test_strict_fails_the_file_and_no_other(command, folder):
     ended = command("denoise", folder / "in", "-o", folder / "out", "--profile", "mm", *FAST, "--strict", "--json")
     assert ended.code == 1
@@ -66,6 +68,7 @@ def test_strict_fails_the_file_and_no_other(command, folder):
     )
 
 
+@pytest.mark.slow
 def test_a_batch_over_processes_warns_as_well(command, tmp_path):
     for number in range(33):
         png(tmp_path / f"in/{number:02d}.png", np.where(HOLE, 65535 if number == 5 else 0, DEPTH))
@@ -118,6 +121,7 @@ def picture(path: Path) -> None:
     Image.fromarray((COLUMNS > 18).astype(np.uint8) * 200).save(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("together", [False, True], ids=["apart", "together"])
 def test_guides_are_found_by_name(command, tmp_path, name, together):

@@ -245,6 +245,7 @@ COST = {**dict.fromkeys(PICTURES, 2), **dict.fromkeys(RESTORING, 8), "match": 15
 """How many maps the slow ones are tried on."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not within the tolerance:RuntimeWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_any_map_gives_a_valid_result_or_a_sentence(name, tmp_path):

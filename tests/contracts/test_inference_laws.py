@@ -95,6 +95,7 @@ def test_growth_and_price_obey_the_envelope_theorem(noise_model):
     np.testing.assert_allclose(slope, 1 / (2 * noise.growth(q)), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_as_low_as_the_exact_alternation(atoms, noise_model):
     patches = edge_patches(24, SIDE, seed=5)
     noise = noise_model(len(patches), PIXELS)
@@ -107,6 +108,7 @@ def test_as_low_as_the_exact_alternation(atoms, noise_model):
         assert (code.energy <= exact + 1e-4 * excess).all()
 
 
+@pytest.mark.slow
 def test_a_patch_does_not_depend_on_its_company(patches, atoms, noise_model):
     for dtype in (np.float32, np.float64):
         some = patches.astype(dtype)
@@ -120,12 +122,14 @@ def test_a_patch_does_not_depend_on_its_company(patches, atoms, noise_model):
             np.testing.assert_allclose(part.energy, whole.energy[rows], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_codes_alone_are_the_same_codes(patches, atoms, noise_model):
     noise = noise_model(len(patches), PIXELS)
     alone = sparse_codes(patches, atoms, noise, 1.0, tolerance=2e-3, max_rounds=48)
     np.testing.assert_array_equal(alone, infer(patches, atoms, noise, max_rounds=48).codes)
 
 
+@pytest.mark.slow
 def test_units_do_not_matter(patches, atoms):
     c = 1024.0  # a power of two: scaling is exact
     models = {
@@ -207,6 +211,7 @@ def test_no_patches(atoms):
     assert code.energy.shape == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "overcomplete", "floor", "sparsity"),
     [*product((8, 16), (1, 4), (0.001, 0.1), (0.1, 10.0)), (32, 1, 0.01, 1.0), (32, 1, 0.001, 10.0)],

@@ -54,6 +54,7 @@ def same(one: Restoration, other: Restoration, tolerance: float = 2e-3) -> None:
     assert agree.mean() > 0.998
 
 
+@pytest.mark.slow
 def test_the_result_is_closer_to_the_truth_than_the_input(method):
     clean, noisy = scene(outliers=0.05)
     result = restore(noisy, method, quality="best")
@@ -113,6 +114,7 @@ def test_the_variance_of_large_holes_grows_inwards(method):
     assert np.isfinite(result.depth).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-3, 1000.0, 1e6])
 def test_units_and_offsets_do_not_matter(method, factor):
     _, noisy = scene()
@@ -121,6 +123,7 @@ def test_units_and_offsets_do_not_matter(method, factor):
     assert_allclose(np.median(other.variance / result.variance), factor**2, rtol=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetry", range(1, SYMMETRIES))
 def test_flips_and_transpositions_commute(method, symmetry):
     _, noisy = scene()
@@ -128,6 +131,7 @@ def test_flips_and_transpositions_commute(method, symmetry):
     same(Restoration(turned(result.depth, symmetry), other.variance, turned(result.origin, symmetry)), other)
 
 
+@pytest.mark.slow
 def test_threads_and_bands_do_not_matter(method):
     _, noisy = scene()
     result, two = restore(noisy, method), restore(noisy, method, threads=2)
@@ -137,6 +141,7 @@ def test_threads_and_bands_do_not_matter(method):
     assert_array_equal(result.origin, banded.origin)
 
 
+@pytest.mark.slow
 def test_tiles_do_not_matter(method):
     """A map in tiles has the same result as a whole one, if the sample that the method is fitted on is all of it."""
     _, depth = scene((90, 110), holes=0.02)
@@ -193,6 +198,7 @@ def test_pixels_without_a_finite_variance_are_missing(method, given):
     assert abs(result.depth[5, 5] - clean[5, 5]) < 0.1
 
 
+@pytest.mark.slow
 def test_the_second_pass_fills_outliers_like_holes(method):
     clean, _ = scene(outliers=0, holes=0)
     noisy = clean.copy()
@@ -227,6 +233,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRANGE)
 def test_strange_maps(method, name):
     depth = STRANGE[name]
@@ -253,6 +260,7 @@ ARRAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_of_all_sorts(method, name):
     _, noisy = scene()

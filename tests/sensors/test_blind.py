@@ -32,6 +32,7 @@ def frame_of(sensor: Sensor, near: float, far: float, impulses: float = 0.0) -> 
     return np.where(hit, rng.uniform(near, far, depth.shape), depth), truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("impulses", [0.0, 0.05])
 @pytest.mark.parametrize(("sensor", "near", "far"), SIMULATED, ids=lambda v: getattr(v, "name", ""))
 def test_the_level_is_found_with_and_without_impulses(sensor, near, far, impulses):
@@ -126,6 +127,7 @@ def test_a_frame_is_a_map():
         blind.estimate(np.zeros(5))
 
 
+@pytest.mark.slow
 def test_real_clean_maps_have_no_dense_noise(real_data):
     maps = [*middlebury.disparities(2005)[::2], *middlebury.disparities(2006)[::6]]
     maps += [range_scans.scan(name)[:, :640] for name in range_scans.SCANS]

@@ -24,6 +24,7 @@ def stack_of(name: str, frames: int, seed: int = 0) -> tuple[np.ndarray, np.ndar
     return simulate(truth, sensor, np.random.default_rng(seed), frames=frames), truth, sensor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RANGES)
 def test_the_record_comes_back(name):
     stack, truth, sensor = stack_of(name, 10)
@@ -35,6 +36,7 @@ def test_the_record_comes_back(name):
     assert found.outliers < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RANGES)
 def test_a_calibrated_variance_is_honest(name):
     stack, truth, _ = stack_of(name, 8)

@@ -62,6 +62,7 @@ def judge(folder: Path, number: int, sensor: Sensor | None, preset: Sensor) -> R
     return Result(rms99(after) / rms99(before), float(np.median(ratio)) / 0.455, float((ratio < 4).mean()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FRAMES)
 def test_blind(name, real_data):
     preset = Sensor.preset(PRESETS[name])
@@ -71,6 +72,7 @@ def test_blind(name, real_data):
     assert 0.88 < np.mean([result.within for result in results]) < 0.985
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FRAMES)
 def test_with_the_preset(name, real_data):
     preset = Sensor.preset(PRESETS[name])
@@ -79,6 +81,7 @@ def test_with_the_preset(name, real_data):
     assert 0.65 < np.median([result.honesty for result in results]) < 1.4
 
 
+@pytest.mark.slow
 def test_a_static_camera_is_calibrated(real_data):
     folder = real_data / "sensors" / "tof_pico_zense"
     frames = [load(path) for path in sorted((folder / "frames").glob("*_depth.png"))]
@@ -88,6 +91,7 @@ def test_a_static_camera_is_calibrated(real_data):
     assert 0.7 < result.honesty < 1.4
 
 
+@pytest.mark.slow
 def test_a_moving_camera_without_poses_is_refused(real_data):
     paths = sorted((real_data / "sensors" / "kinect_v1_7scenes" / "sequence").glob("*_depth.png"))
     with pytest.raises(InputError, match="moves"):

@@ -23,6 +23,7 @@ def rms99(error: np.ndarray) -> float:
     return float(np.sqrt(squares[: int(0.99 * len(squares))].mean()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sensor", "near", "far"), SIMULATED, ids=lambda v: getattr(v, "name", ""))
 def test_blind_smoothing_helps_and_is_honest(sensor, near, far):
     depth, truth = frame_of(sensor, near, far)
@@ -36,6 +37,7 @@ def test_blind_smoothing_helps_and_is_honest(sensor, near, far):
     assert ((value - truth) ** 2 < 4 * variance).mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("impulses", [0.01, 0.05])
 @pytest.mark.parametrize(("sensor", "near", "far"), SIMULATED, ids=lambda v: getattr(v, "name", ""))
 def test_impulses_hardly_add_to_the_error(sensor, near, far, impulses):

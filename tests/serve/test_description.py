@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
@@ -16,6 +17,8 @@ from schemathesis.specs.openapi.checks import (
 
 from sparsedepth.serve.app import make_app
 from sparsedepth.serve.limits import Limits
+
+pytestmark = pytest.mark.service
 
 CHECKS = [
     not_a_server_error,

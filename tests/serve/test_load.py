@@ -15,6 +15,8 @@ import pytest
 
 from running_service import command_line, png, scene
 
+pytestmark = pytest.mark.service
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "serving.py"
 TOKEN = "sesame"
 SECONDS = 1.5

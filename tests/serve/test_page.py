@@ -23,7 +23,10 @@ from sparsedepth.files import read
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--no-first-run")  # fmt: skip
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; install it to test the page")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; install it to test the page"),
+]
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 HOLE = (6, 6)
 UNKNOWN = [200, 30, 90]

@@ -11,6 +11,8 @@ import pytest
 
 from running_service import depth_file, scene
 
+pytestmark = pytest.mark.service
+
 HEAD = b'--x7\r\nContent-Disposition: form-data; name="depth"; filename="a.png"\r\n\r\n'
 TAIL = b"\r\n--x7--\r\n"
 

@@ -24,6 +24,8 @@ from sparsedepth.serve.limits import Limits
 from sparsedepth.serve.products import PRODUCTS
 from sparsedepth.serve.server import is_loopback
 
+pytestmark = pytest.mark.service
+
 
 def arrays(content: bytes) -> dict[str, np.ndarray]:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:

@@ -14,6 +14,8 @@ from bags import INTRINSICS, write_plain, write_realsense_1
 from running_service import png, scene
 from sparsedepth import Sensor, Stream
 
+pytestmark = pytest.mark.service
+
 N_FRAMES, SHAPE = 4, (40, 60)
 FRAMES = [
     (scene() + np.random.default_rng(number).normal(0, 4, SHAPE) * (scene() > 0)).round().astype(np.uint16)

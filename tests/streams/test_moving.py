@@ -54,6 +54,7 @@ def test_alignment_of_single_frames_is_nearly_as_good_as_their_poses():
     assert errors[1] < 1.1 * errors[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sensor", [STEREO, None], ids=["known", "unknown"])
 def test_a_moving_camera_without_intrinsics_is_no_worse_than_single_frames(sensor):
     stream = Stream(sensor, unit="mm")
@@ -124,6 +125,7 @@ def test_poses_come_with_every_frame_or_with_none():
         stream.push(wall() + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("posed", [True, False])
 def test_bits_do_not_depend_on_threads(posed):
     views, results = list(turning(4)), []
@@ -135,6 +137,7 @@ def test_bits_do_not_depend_on_threads(posed):
     np.testing.assert_array_equal(results[0].variance, results[1].variance)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream():
     stream, camera = Stream(STEREO, Intrinsics(60.0, 60.0, 31.5, 23.5), unit="mm"), Camera(STEREO)
     sizes = []
@@ -156,6 +159,7 @@ def test_a_camera_that_turns_too_fast_to_be_aligned_is_no_worse_than_single_fram
         assert error(result.depth, view, STEREO) < 1.05 * error(single.depth, view, STEREO)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAM_SENSORS)
 def test_a_passing_object_does_not_change_what_is_learned_of_an_unknown_sensor(name):
     """The object is the only thing at its depth, and every pixel there moves."""
@@ -170,6 +174,7 @@ def test_a_passing_object_does_not_change_what_is_learned_of_an_unknown_sensor(n
     assert ratio.max() < 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [(1, 1), (2, 0)])
 @pytest.mark.parametrize("name", STREAM_SENSORS)
 def test_an_object_that_has_passed_is_not_remembered_in_its_shadow(name, seed):

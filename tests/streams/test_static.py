@@ -93,6 +93,7 @@ def test_flicker_of_static_pixels_is_a_fifth_of_the_raw_one():
     assert np.std(results[-1] - results[-2]) < 0.2 * np.std(frames[-1] - frames[-2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sensor", [SIMPLE, STEREO])
 @pytest.mark.parametrize("speed", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("part", [slice(None), slice(64, 192)])
