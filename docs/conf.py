@@ -31,12 +31,28 @@ autodoc_type_aliases = {name: name for name in ("DepthMap", "Patches", "Codes", 
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 numpydoc_show_class_members = False
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header", "config.cache"]
-html_theme = "alabaster"
-html_theme_options = {"page_width": "1180px", "body_max_width": "860px", "font_family": "system-ui, sans-serif"}
-html_title = f"sparsedepth {release}"
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_logo = html_favicon = "_static/logo.svg"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#1f5f7a",
+        "color-brand-content": "#1f5f7a",
+        "color-button": "#1f5f7a",
+        "font-stack": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#6fd0b3",
+        "color-brand-content": "#6fd0b3",
+        "color-button": "#1f7a63",
+    },
+}
+html_title = "sparsedepth"
 html_show_sourcelink = False
 
 
@@ -44,6 +60,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "image_scrapers": ("_drawn.scrape",),
+    "backreferences_dir": "_build/backreferences",
     "reset_modules": (),
     "download_all_examples": False,
     "remove_config_comments": True,
