@@ -64,7 +64,7 @@ def test_the_experiments_are_the_files_without_an_underscore():
     names = experiments.names()
     assert {"dictionaries", "denoising", "natural_noise"} <= set(names)
     assert not any(name.startswith("_") for name in names)
-    for name in ("_claims", "__init__", "nothing"):
+    for name in ("_claims", "__init__", "harness", "nothing"):
         with pytest.raises(InputError, match="no experiment"):
             experiments.load(name)
 

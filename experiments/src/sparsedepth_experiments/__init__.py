@@ -2,7 +2,7 @@
 
 They are a package of their own, beside sparsedepth. `sparsedepth reproduce NAME` runs them.
 
-What experiments share lies in files whose names begin with an underscore.
+What experiments share lies in `harness` and in files whose names begin with an underscore.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from sparsedepth.vocabulary import InputError
 
 Progress = Callable[[str, int, int], None]
 """(what is being done, steps done, steps in all)."""
+HARNESS = "harness"
 
 
 def names() -> list[str]:
     """List the experiments that `reproduce` can run."""
     files = (entry.name for entry in resources.files(__name__).iterdir())
-    return sorted(n[:-3] for n in files if n.endswith(".py") and not n.startswith("_"))
+    modules = {name[:-3] for name in files if name.endswith(".py") and not name.startswith("_")}
+    return sorted(modules - {HARNESS})
 
 
 def load(name: str) -> Any:

@@ -11,10 +11,11 @@ import io
 import os
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,25 @@ from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.vocabulary import DepthMap, Floats
 from sparsedepth_experiments._methods import Outcome
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What finds a result in the cache: its name, the version of the methods, and the maps it is made from."""
+
+    name: str
+    version: str
+    maps: Sequence[Floats]
+
+
+@dataclass(frozen=True)
+class Codec(Generic[Result]):
+    """How results become named arrays, and come back."""
+
+    to_arrays: Callable[[Result], dict[str, NDArray[Any]]]
+    from_arrays: Callable[[dict[str, NDArray[Any]]], Result]
 
 
 def restoration_version(*dictionaries: str) -> str:
@@ -55,10 +75,7 @@ def checksum_of(dictionary: Dictionary) -> str:
 
 def cached(name: str, version: str, maps: Sequence[DepthMap], make: Callable[[], Outcome]) -> Outcome:
     """Load the outcome of a method on some maps, or make it and store it."""
-    arrays = cached_arrays(name, version, maps, lambda: _fields(make()))
-    parameter = float(arrays["parameter"])
-    maps_of = {field: values for field, values in arrays.items() if field != "parameter"}
-    return Outcome(**maps_of, parameter=None if np.isnan(parameter) else parameter)
+    return _outcome(cached_arrays(name, version, maps, lambda: _fields(make())))
 
 
 def cached_arrays(
@@ -89,6 +106,16 @@ def _fields(outcome: Outcome) -> dict[str, NDArray[Any]]:
     fields = {"depth": outcome.depth, "variance": outcome.variance, "origin": outcome.origin}
     parameter = np.array(np.nan if outcome.parameter is None else outcome.parameter)
     return {"parameter": parameter} | {name: values for name, values in fields.items() if values is not None}
+
+
+def _outcome(arrays: dict[str, NDArray[Any]]) -> Outcome:
+    parameter = float(arrays["parameter"])
+    maps = {field: values for field, values in arrays.items() if field != "parameter"}
+    return Outcome(**maps, parameter=None if np.isnan(parameter) else parameter)
+
+
+OUTCOMES = Codec(_fields, _outcome)
+"""Maps restored by a method."""
 
 
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
