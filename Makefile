@@ -49,9 +49,10 @@ demo: $(VENV)/.demo
 test: install
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-# What answers within a minute on two cores: no test that takes a second, no browser, service or cluster.
+# What answers within a minute on two cores: no test that takes long, no browser, service, cluster or docstring.
 quick: install
-	$(BIN)/python -m pytest --numprocesses auto --dist load -m "not (slow or browser or service or cluster)"
+	$(BIN)/python -m pytest --numprocesses auto --dist load tests -m "not (slow or browser or service or cluster)" \
+		--ignore tests/serve --ignore tests/test_cluster.py
 
 # All tests, with the share of lines and branches that they execute; what runs in other processes is not counted.
 coverage: install

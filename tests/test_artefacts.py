@@ -222,6 +222,7 @@ def test_other_noise_and_structure_are_not_clusters(depth, corrupt):
     assert clusters_in(corrupt(depth, np.random.default_rng(1))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", CLEAN[:3], ids=lambda depth: f"{np.nanstd(depth):.3g}")
 def test_most_of_the_error_of_clusters_is_removed(depth):
     noisy = blotted(depth, 0.05, np.random.default_rng(2))
@@ -240,6 +241,7 @@ def test_the_variance_of_missed_clusters_is_calibrated():
     assert 0.3 < np.mean(missed) / np.mean(predicted) < 3
 
 
+@pytest.mark.slow
 def test_tiles_do_not_change_the_clusters():
     rng = np.random.default_rng(4)
     depth = blotted(plane((150, 170)), 0.05, rng)

@@ -20,6 +20,7 @@ RECORDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recorder", RECORDERS)
 def test_depth_unit_and_camera_are_found(tmp_path, recorder):
     write, unit_m = RECORDERS[recorder]

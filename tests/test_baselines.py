@@ -264,6 +264,7 @@ def test_tv_l1_gives_holes_no_say():
     np.testing.assert_allclose(result[np.isfinite(holed)], depth[np.isfinite(holed)], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_linear_filling_reproduces_slants_and_equals_the_plain_triangulation():
     y, x = np.mgrid[:20, :24]
     slant = 3 + 0.2 * x - 0.1 * y
@@ -331,6 +332,7 @@ def test_the_wavelet_frame_is_that_of_the_stationary_transform():
                 assert np.abs(frame @ atom).max() == pytest.approx(np.linalg.norm(atom), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_wavelet_frame_spans_patches_and_has_their_symmetries():
     for shape in ((16, 16), (8, 8), (8, 12)):
         frame = wavelet_frame(shape)

@@ -32,6 +32,8 @@ from sparsedepth_experiments._cache import cached
 from sparsedepth_experiments._claims import Claim, judge, table_of
 from sparsedepth_experiments._methods import Outcome, own_methods
 
+pytestmark = pytest.mark.slow
+
 PNG = b"\x89PNG"
 OWN = {f'denoise, "{method}"' for method in METHODS if method != "paper"}
 """Every method besides the paper's: the experiments find them by themselves."""
@@ -69,7 +71,6 @@ def test_the_experiments_are_the_files_without_an_underscore():
             experiments.load(name)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_denoising_in_short(tmp_path):
     (tmp_path / "denoising.md").write_text("by hand\n\n<!-- made part: begin --><!-- made part: end -->\n")
@@ -91,7 +92,6 @@ def test_denoising_in_short(tmp_path):
     assert steps == [(done, steps[-1][1]) for done in range(1, len(steps) + 1)]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_natural_noise_in_short(tmp_path):
     facts, page, steps = quick("natural_noise", tmp_path)
@@ -182,7 +182,6 @@ def test_the_papers_claims_cover_both_kinds_and_name_methods():
     assert {claim.margin for claim in claims if claim.kind == "disparity"} == {0.0, 1.0}
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_ablation_in_short(tmp_path):
     facts, page, steps = quick("ablation", tmp_path)
@@ -205,7 +204,6 @@ def test_a_variant_differs_from_the_default_in_one_part_and_has_a_row(variant):
     assert variant.own_row in known
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_restoration_in_short(tmp_path):
     facts, page, steps = quick("restoration", tmp_path)
@@ -270,7 +268,6 @@ def test_the_version_of_restoration_tells_dictionaries_apart():
     assert _cache.restoration_version() == _cache.restoration_version("default")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_sensors_in_short(tmp_path):
     facts, page, steps = quick("sensors", tmp_path)
@@ -301,7 +298,6 @@ def test_sensors_ask_for_their_data(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_data")
 def test_streams_in_short(tmp_path):
     facts, page, steps = quick("streams", tmp_path)
@@ -368,7 +364,6 @@ def test_the_two_errors_agree_on_one_frame_and_ignore_one_pixel_in_a_hundred():
     assert _sensors_methods.mean_error([errors, 3 * errors]) == pytest.approx(2.0)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("real_data")
 def test_calibrations_use_frames_that_they_do_not_judge():
     zense = _sensors_methods._real_camera(SENSORS[-1])

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 MODULES_OF = {
     "cli": ["typer", "rich"],
@@ -62,7 +64,6 @@ def test_every_extra_is_among_all():
     assert set(re.findall(r"[a-z]+", extras["all"][0].partition("[")[2])) == set(MODULES_OF) - {"camera"}
 
 
-@pytest.mark.slow
 def test_the_core_works_without_any_extra(tmp_path):
     code = """
 import numpy as np, sparsedepth
@@ -89,7 +90,6 @@ def test_the_command_without_its_packages_says_what_to_install(tmp_path):
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
@@ -114,7 +114,6 @@ def test_reproducing_without_the_experiments_says_what_to_install(tmp_path):
     assert "pip install ./experiments" in " ".join(ended.stderr.split())
 
 
-@pytest.mark.slow
 def test_commands_need_no_extra_but_their_own(tmp_path):
     code = "import numpy as np; np.save('x.npy', np.ones((30, 40))); "
     others = [extra for extra in MODULES_OF if extra != "cli"]
@@ -123,7 +122,6 @@ def test_commands_need_no_extra_but_their_own(tmp_path):
         assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("missing", "code"),
     [

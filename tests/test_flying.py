@@ -170,6 +170,7 @@ def test_thin_structures_and_ramps_are_not_mixtures(depth, made):
 CLEAN = [crop.depth for crop in crops(motorcycle_disparity(), 2, seed=4)] + simulated_scans(6) + SCENES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", CLEAN, ids=lambda depth: f"{np.nanstd(depth):.4g}")
 @pytest.mark.parametrize(
     "corrupt",
@@ -231,6 +232,7 @@ def test_inpainting_keeps_mixtures():
     assert_allclose(inpaint(noisy, quality="fast").depth, noisy, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_tiles_do_not_change_the_mixtures():
     noisy = with_flying_pixels(scene((150, 170)), 0.5, np.random.default_rng(4))
     whole = denoise(noisy, quality="fast")

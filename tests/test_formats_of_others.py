@@ -142,6 +142,7 @@ def test_7_scenes_has_a_code_of_its_own(tmp_path):
         np.testing.assert_array_equal(np.asarray(picture), [[1500, 65535, 65535]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [(0, 1, 2), (0, 54, 255), (0, 127, 255)])
 def test_confidences_become_variances(codes, tmp_path):
     levels = ((X + Y) % 3).astype(np.uint8)

@@ -67,6 +67,7 @@ def test_the_newest_symbol_decides(build, tmp_path):
     assert build.glibc_wanted(path) == (2, 34)
 
 
+@pytest.mark.slow
 def test_the_sources_give_no_warning(build):
     compiler = build.compiler()
     if compiler is None:

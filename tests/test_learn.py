@@ -24,6 +24,8 @@ from sparsedepth.coding.learn import (
 from sparsedepth.coding.updates import BlockCoordinate, Gradient, _largest_eigenvalue
 from sparsedepth.patches import PatchPool
 
+pytestmark = pytest.mark.slow
+
 
 def last(steps):
     *_, step = steps
@@ -46,7 +48,6 @@ def test_gradient_equals_finite_differences(noise_model):
         assert gradient[j, i] == pytest.approx(slope, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("update", [Gradient(), BlockCoordinate()], ids=repr)
 @pytest.mark.parametrize("noise", [Jeffreys(), Stationary()], ids=repr)
 def test_learning_lowers_the_held_out_energy(update, noise):
@@ -58,7 +59,6 @@ def test_learning_lowers_the_held_out_energy(update, noise):
     assert step.held_out < before - 1
 
 
-@pytest.mark.slow
 def test_held_out_energy_falls_from_report_to_report():
     patches, held = edge_patches(2000, 6, seed=1), edge_patches(200, 6, seed=2)
     run = learn(patches, 48, phases=[Phase(90, Stationary(), BlockCoordinate())], held_out=held, report_every=30)
@@ -85,7 +85,6 @@ def _recovered(dictionary):
     return int((np.abs(PLANTED @ dictionary.atoms.T).max(axis=1) > 0.95).sum())
 
 
-@pytest.mark.slow
 def test_planted_atoms_are_recovered_where_plain_sparse_coding_fails():
     pool = PatchPool(_planted_patches()[0], batch=512)
     update = BlockCoordinate()
@@ -96,7 +95,6 @@ def test_planted_atoms_are_recovered_where_plain_sparse_coding_fails():
         assert _recovered(last(learn(pool, 24, phases=plain)).dictionary) <= 12
 
 
-@pytest.mark.slow
 def test_a_sensors_variance_stands_in_for_inference():
     """Plain sparse coding recovers the planted atoms once it is told which pixels are noisy."""
     patches, variance = _planted_patches()
@@ -115,7 +113,6 @@ def test_known_variance_enters_the_gradient():
     assert Jeffreys().plus(silent).inferred is True
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("update", [Gradient(), PAPER_UPDATE, BlockCoordinate(warm_up=1)], ids=repr)
 def test_deterministic_and_resumable(update):
     patches = edge_patches(600, 5)
@@ -232,7 +229,6 @@ def test_largest_eigenvalue_is_near_the_truth():
     assert _largest_eigenvalue(0 * products) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 3), (1, 4, 6), (3, 5)], ids=str)
 def test_a_batch_tells_the_same_bits_however_its_shards_are_spread(cuts):
     patches, atoms = edge_patches(6 * SHARD_PATCHES + 50, 4).astype(np.float32), unit_atoms(24, 16, dtype=np.float32)

@@ -120,6 +120,7 @@ def test_calibration_tells_what_a_single_pixel_makes_of_it():
     np.testing.assert_array_equal(calibration(np.zeros(4), np.ones(4)).of_one, [0])
 
 
+@pytest.mark.slow
 @given(SEEDS)
 def test_calibration_and_sparsification_know_no_order_of_pixels(seed):
     rng = np.random.default_rng(seed)

@@ -152,6 +152,7 @@ def test_pixels_are_judged_alike_alone_and_together():
         assert_allclose(model_of().log_odds(tile, scores, some), whole[begin : begin + 7], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_batches_of_pixels_do_not_matter():
     """A map has more suspects than a batch: the whole is as its halves."""
     small, scores = scored(noisy_step())

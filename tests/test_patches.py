@@ -108,6 +108,7 @@ def test_stream_scales_the_variances_with_the_patches():
     np.testing.assert_allclose(batch.variance, np.broadcast_to(batch.variance[:, :1], batch.variance.shape))
 
 
+@pytest.mark.slow
 def test_bad_streams_are_refused():
     with pytest.raises(InputError, match="no map"):
         PatchStream([], (8, 8))

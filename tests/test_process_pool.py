@@ -85,6 +85,7 @@ def test_errors_are_raised_here_and_the_worker_goes_on(pool):
     assert pool.run(({}, {}))[0]["pid"] == pid
 
 
+@pytest.mark.slow
 def test_a_request_that_takes_too_long_ends_with_its_worker(pool):
     pid = pool.run(({}, {}))[0]["pid"]
     began = time.monotonic()
@@ -95,6 +96,7 @@ def test_a_request_that_takes_too_long_ends_with_its_worker(pool):
     assert pool.run(({}, {}), seconds=60)[0]["pid"] != pid
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_is_replaced(pool):
     with pytest.raises(WorkerDied):
         pool.run(({"exit": True}, {}))
@@ -119,6 +121,7 @@ def test_a_failure_while_reporting_ends_the_answer(pool):
     assert pool.run(({"text": "next"}, {}))[0]["said"] == {"text": "next"}
 
 
+@pytest.mark.slow
 def test_kill_ends_what_runs_and_the_next_request_is_answered(pool):
     pool.start(60)
     killer = threading.Timer(0.3, pool.kill)
@@ -129,6 +132,7 @@ def test_kill_ends_what_runs_and_the_next_request_is_answered(pool):
     assert pool.run(({"text": "next"}, {}))[0]["said"] == {"text": "next"}
 
 
+@pytest.mark.slow
 def test_close_ends_what_runs_and_starts_nothing_more():
     pool = ProcessPool(ENTRY, 2)
     pool.start(60)

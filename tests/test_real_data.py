@@ -53,6 +53,7 @@ def test_inference_comes_to_rest_on_real_patches(motorcycle_patches):
     assert code.rounds.mean() < 90
 
 
+@pytest.mark.slow
 def test_inferred_variance_finds_the_corrupted_pixels(motorcycle_patches):
     """An added outlier gets a variance far above the floor; most other pixels stay at it."""
     rng = np.random.default_rng(0)

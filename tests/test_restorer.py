@@ -19,6 +19,8 @@ from sparsedepth import InputError, Origin, Restorer, denoise, inpaint
 from sparsedepth.restore import Settings
 from sparsedepth.sensors import PowerLaw, Sensor
 
+pytestmark = pytest.mark.slow
+
 
 def frames(n: int | None = None):
     """A step that moves through a slant, with outliers and holes."""
@@ -35,7 +37,6 @@ def same(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["calibrated", "paper"])
 def test_a_stream_gives_what_each_frame_would_give_alone(method):
     restorer = Restorer(quality="fast", method=method)
@@ -46,7 +47,6 @@ def test_a_stream_gives_what_each_frame_would_give_alone(method):
             same(result, denoise(frame, quality="fast", method=method, threads=1))
 
 
-@pytest.mark.slow
 def test_processes_give_the_same():
     several = [{"invalid": [0.5, 1.0]}, {"holes": "all"}, {"correct": False}, {"method": "paper"}]
     several += [{"sensor": "clean"}, {"sensor": Sensor(noise=PowerLaw(0.01))}, {"fill": "background"}]
@@ -65,7 +65,6 @@ def test_a_masked_array_is_restored_in_this_process():
         list(restorer.each([frame.astype(complex)], processes=1))
 
 
-@pytest.mark.slow
 def test_an_error_in_a_process_is_that_of_the_frame():
     results = Restorer(quality="fast").each(iter([next(frames()), np.zeros(3)]), processes=1)
     next(results)
@@ -73,7 +72,6 @@ def test_an_error_in_a_process_is_that_of_the_frame():
         next(results)
 
 
-@pytest.mark.slow
 def test_a_process_that_dies_is_replaced():
     restorer, frame = Restorer(quality="fast"), next(frames())
     others = set(psutil.Process().children())
@@ -95,7 +93,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing is killed like this on Windows")
 def test_processes_end_with_the_one_that_started_them():
     done = subprocess.run([sys.executable, "-c", ABANDONS], capture_output=True, text=True, check=False, timeout=60)
@@ -108,7 +105,6 @@ def test_processes_end_with_the_one_that_started_them():
     pytest.fail("it still waits")
 
 
-@pytest.mark.slow
 def test_options_hold_for_every_frame():
     frame = next(frames())
     same(Restorer("default", "fast", correct=False)(frame), inpaint(frame, quality="fast"))
@@ -131,7 +127,6 @@ def test_a_restorer_can_be_pickled():
     same(pickle.loads(pickle.dumps(restorer))(frame), restorer(frame))
 
 
-@pytest.mark.slow
 def test_settings_replace_thresholds():
     frame = next(frames())
     plain, cautious = Restorer(quality="fast"), Restorer(quality="fast", settings=cautious_settings())

@@ -39,6 +39,7 @@ def blocks(seed: int, shape: tuple[int, int, int], noise: int) -> np.ndarray:
     return (whole + rng.integers(0, noise + 1, shape)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(20, 24, 3), (9, 30, 1), (1, 40, 3), (30, 1, 3), (1, 1, 1)], ids=str)
 @pytest.mark.parametrize("noise", [0, 20, 200])
 def test_segments_are_those_of_the_rule_whatever_ties_there_are(shape, noise):

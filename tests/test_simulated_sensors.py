@@ -67,6 +67,7 @@ def test_the_noise_is_correlated_as_measured(name):
     np.testing.assert_allclose(found, AUTOCORRELATION[name], atol=0.08)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_small_windows_show_as_little_of_the_noise_as_measured(name):
     depth = np.mean(OPTICS[name].range_mm)
@@ -86,6 +87,7 @@ def test_half_of_the_codes_of_kinect_are_those_nearest_to_the_truth():
         assert 0.50 <= np.mean((frame.depth == rounded(frame.truth, sensor))[valid]) <= 0.61
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_values_are_codes(name):
     frame = frame_of(name, scene(name))

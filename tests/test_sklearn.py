@@ -16,12 +16,13 @@ from conftest import edge_patches
 from sparsedepth import InputError, denoise
 from sparsedepth.sklearn import DepthDictionary, DepthRestorer
 
+pytestmark = pytest.mark.slow
+
 SMALL = DepthDictionary(n_atoms=6, steps=3, batch_size=32)
 CHECKS = 46
 """How many checks scikit-learn 1.9 has for such a transformer; a later one may have more."""
 
 
-@pytest.mark.slow
 @parametrize_with_checks([SMALL])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -41,7 +42,6 @@ def coder(patches):
     return DepthDictionary(48, steps=60, random_state=0).fit(patches[:300])
 
 
-@pytest.mark.slow
 def test_what_comes_back_is_in_the_unit_it_came_in(coder, patches):
     fresh = patches[300:]
     restored = coder.inverse_transform(coder.transform(fresh))
@@ -51,7 +51,6 @@ def test_what_comes_back_is_in_the_unit_it_came_in(coder, patches):
     assert off < 0.35 * np.nanstd(fresh - np.nanmean(fresh, axis=1, keepdims=True))
 
 
-@pytest.mark.slow
 def test_the_unit_of_the_data_does_not_matter(patches):
     metres, millimetres = patches[:60], 1000 * patches[:60]
     one, other = (DepthDictionary(12, steps=5, random_state=0).fit(X) for X in (metres, millimetres))
@@ -68,7 +67,6 @@ def test_an_outlier_is_not_coded_but_told_by_its_variance(coder, patches):
     assert np.isinf(coder.infer(patches[300:]).variance[np.isnan(patches[300:])]).all()
 
 
-@pytest.mark.slow
 def test_learning_goes_on_with_every_part(coder, patches):
     parts = DepthDictionary(48, steps=60, random_state=0)
     for part in np.array_split(patches[:300], 3):
@@ -116,7 +114,6 @@ def maps() -> np.ndarray:
     return found
 
 
-@pytest.mark.slow
 def test_maps_are_restored_as_denoise_does_it():
     restorer = DepthRestorer(quality="fast", sensor="clean").fit(maps())
     clean = restorer.transform(maps())

@@ -13,6 +13,8 @@ import sparsedepth
 from sparsedepth.cli.application import load
 from sparsedepth.cli.commands import COMMANDS
 
+pytestmark = pytest.mark.slow
+
 PLOTS = {"matplotlib", "plotly"}
 BASELINES = {"skimage", "pywt"}
 SERVICE = {"fastapi", "uvicorn", "starlette"}
@@ -43,7 +45,6 @@ def test_importing_the_package_imports_nothing_else():
     assert not found & (HEAVY | NUMBERS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"]], ids=" ".join)
 def test_help_imports_no_implementation(words):
     found = imported_by_command(*words)
@@ -55,7 +56,6 @@ def test_help_imports_no_implementation(words):
     assert not found & (NUMBERS | (HEAVY - {"markdown_it"}))  # typer draws help with rich, which imports that
 
 
-@pytest.mark.slow
 def test_public_names_need_no_extra():
     found = imported_by("import sparsedepth\nfor name in sparsedepth.__all__: getattr(sparsedepth, name)")
     assert not found & (HEAVY | {"typer", "rich"})
@@ -88,7 +88,6 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name):
     assert " ".join(first.split()) == COMMANDS[name].help
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "unwanted"),
     [

@@ -237,6 +237,7 @@ def test_solvers_that_cut_match_too(solver):
     assert bad_pixels(found.disparity, truth, 1) < 0.06
 
 
+@pytest.mark.slow
 def test_a_slow_solver_tells_its_steps_within_a_stage():
     pytest.importorskip("cv2")
     left, right, _ = step_scene(shape=(30, 60))
@@ -246,6 +247,7 @@ def test_a_slow_solver_tells_its_steps_within_a_stage():
     assert any(step.startswith("right view, ") for step in steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_every_stage_says_how_many_are_done_and_how_many_there_are(rounds):
     left, right, _ = step_scene(shape=(30, 60))

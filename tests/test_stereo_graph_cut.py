@@ -48,6 +48,7 @@ def within_reach(labels: np.ndarray, move: str, which: tuple[int, ...]):
         yield np.array(chosen).reshape(labels.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(("move", "which"), [("swap", (0, 2)), ("swap", (1, 2)), ("expansion", (1,))])
 def test_a_move_is_the_best_within_its_reach(move, which, shape):

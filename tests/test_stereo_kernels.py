@@ -43,6 +43,7 @@ def test_census_words_and_ad_census_are_what_they_are_defined_to_be(height, widt
     assert (volume[..., len(expected) :] == 8191).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "width", "channels", "n"), [(1, 9, 1, 4), (6, 17, 3, 16), (11, 20, 3, 18)])
 def test_paths_are_the_cheapest_from_eight_sides(height, width, channels, n):
     pair = pair_of(height, width, channels, n - 1, seed=n)
@@ -127,6 +128,7 @@ def test_bands_of_rows_agree_with_the_whole():
     assert (np.abs(parts - whole) > 0.5).mean() < 0.01
 
 
+@pytest.mark.slow
 def test_planes_beside_holes_are_those_of_ridge_regression():
     rng = np.random.default_rng(4)
     disparity = (rng.integers(0, 3, (20, 26)) + np.arange(26) * 0.1).astype(np.float32)

@@ -124,6 +124,7 @@ def test_a_correction_is_less_certain_on_an_ambiguous_map():
         assert sure < unsure
 
 
+@pytest.mark.slow
 def test_a_suspect_that_is_kept_has_a_large_variance():
     """As a single outlier, from which no noise can be estimated, or where nothing is to be corrected."""
     zero = np.zeros(1)

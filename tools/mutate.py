@@ -177,9 +177,9 @@ def scratch_tree() -> Iterator[Path]:
 def enter(tree: Path) -> None:
     """Make this process, and those that it starts, import the package from a tree."""
     os.chdir(tree)
-    paths = [str(tree / "src"), str(tree / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    sys.path[:0] = paths[:2]
+    paths = [str(tree / part) for part in ("src", "experiments/src", "tests")]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
+    sys.path[:0] = paths
 
 
 def try_mutant(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) -> tuple[str, str]:

@@ -104,6 +104,7 @@ def test_middlebury_needs_and_keeps_its_scale(command, tmp_path):
     np.testing.assert_array_equal(read_array(tmp_path / "in.png")[known], read_array(tmp_path / "out.png")[known])
 
 
+@pytest.mark.slow
 def test_the_old_names_of_options_still_work_and_say_so(command, tmp_path):
     np.save(tmp_path / "in.npy", scene())
     common = ("inpaint", tmp_path / "in.npy", *FAST)
@@ -130,6 +131,7 @@ def test_the_suffix_decides_the_format_and_the_unit_stays(command, folder, suffi
         assert set(np.unique(read_array(out, name="origin"))) == set(Origin) - {Origin.SMOOTHED, Origin.REMEMBERED}
 
 
+@pytest.mark.slow
 def test_metres_to_millimetres_with_their_variances(command, tmp_path):
     write(tmp_path / "in.tiff", DepthImage(scene(), "m"))
     common = ("denoise", tmp_path / "in.tiff", *FAST)
@@ -167,6 +169,7 @@ def test_folders_keep_their_shape_and_json_tells_all(command, folder):
     assert good["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_variances_and_origins_of_many_files_go_to_folders_or_npz(command, folder):
     extra = ("--variance-out", folder / "v", "--origin-out", folder / "o")
     assert command("inpaint", folder / "in", "-o", folder / "out", *extra, *FAST).code == 0
@@ -178,6 +181,7 @@ def test_variances_and_origins_of_many_files_go_to_folders_or_npz(command, folde
     np.testing.assert_array_equal(origin, read_array(folder / "z/sub/b.npz", name="origin"))
 
 
+@pytest.mark.slow
 def test_quoted_patterns_and_outputs_within_inputs(command, folder):
     pattern = f"{folder}/in/**/*.png"
     for _ in range(2):
@@ -217,6 +221,7 @@ def test_processes_write_what_threads_write(command, folder):
         assert (folder / "processes" / name).read_bytes() == (folder / "threads" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_nothing_is_overwritten_unasked(command, folder):
     (folder / "out").mkdir()
     (folder / "out/a.png").write_bytes(b"precious")

@@ -17,6 +17,8 @@ from PIL import Image
 from sparsedepth import Dictionary
 from sparsedepth.patches import PatchStream
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments, check=True, **options):
     done = subprocess.run(
@@ -64,7 +66,6 @@ def test_learn_writes_a_dictionary_that_says_where_it_comes_from(maps, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["d.safetensors"], "no checkpoint is left behind"
 
 
-@pytest.mark.slow
 def test_maps_are_read_as_by_every_other_command(maps, tmp_path):
     """A profile decodes, a folder and a pattern stand for their maps, and what is assumed is said."""
     stored = [np.nan_to_num(np.load(file) * 256).astype(np.uint16) for file in maps]
@@ -97,7 +98,6 @@ def test_the_record_says_how_patches_were_normalised(maps, tmp_path):
     assert f"softening {PatchStream([np.eye(9)], (8, 8)).softening:g} map deviations" in about["normalisation"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("option", [["--noise", "stationary"], ["--holes", "keep"], ["--noise", "jeffreys"]], ids=str)
 def test_the_three_dictionaries_of_the_paper_are_options(maps, tmp_path, option):
     run(*learn_arguments(maps, tmp_path / "d.safetensors", steps=3), *option)
@@ -123,7 +123,6 @@ def test_as_paper_learns_from_random_atoms_with_the_papers_variances(maps, tmp_p
     np.testing.assert_array_equal(Dictionary.load(tmp_path / "again.safetensors").atoms, Dictionary.load(output).atoms)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("option", [[], ["--as-paper"]], ids=str)
 def test_killed_at_any_moment_it_resumes_to_the_same_dictionary(maps, tmp_path, option):
     whole = tmp_path / "whole.safetensors"
@@ -156,7 +155,6 @@ def test_killed_at_any_moment_it_resumes_to_the_same_dictionary(maps, tmp_path, 
     assert "nothing to resume" in run(*command).stderr
 
 
-@pytest.mark.slow
 def test_a_checkpoint_of_another_run_is_refused(maps, tmp_path):
     output = tmp_path / "d.safetensors"
     process = subprocess.Popen(
@@ -181,7 +179,6 @@ def test_a_checkpoint_of_another_run_is_refused(maps, tmp_path):
     assert "other data or settings" in done.stderr
 
 
-@pytest.mark.slow
 def test_existing_output_is_not_overwritten_unasked(maps, tmp_path):
     output = tmp_path / "d.safetensors"
     output.write_bytes(b"precious")
@@ -193,7 +190,6 @@ def test_existing_output_is_not_overwritten_unasked(maps, tmp_path):
     assert Dictionary.load(output).n_atoms == 80
 
 
-@pytest.mark.slow
 def test_dictionary_command_describes_and_draws(tmp_path):
     done = run("dictionary", "phi1", "--mosaic", tmp_path / "mosaic.png", "--json")
     facts = json.loads(done.stdout)
@@ -203,7 +199,6 @@ def test_dictionary_command_describes_and_draws(tmp_path):
     assert "atoms: 256" in run("dictionary", "phi1").stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -236,7 +231,6 @@ def test_wrong_options_are_usage_errors(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_version_and_help():
     import sparsedepth
 

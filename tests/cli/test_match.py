@@ -164,6 +164,7 @@ def note(folder: Path) -> Path:
     return folder / "note.png"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "options", "said"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_one_sentence(command, views, tmp_path, change, options, said):
     pair = change(*views, tmp_path)

@@ -13,6 +13,8 @@ import pytest
 from sparsedepth.cli.pipes import BEGINNINGS
 from sparsedepth.files import FORMATS, read, write
 
+pytestmark = pytest.mark.slow
+
 
 def sparsedepth(*words: str, given: bytes = b"", folder: Path) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "sparsedepth", *words]
@@ -35,7 +37,6 @@ OPTIONS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "suffix"), [("denoise", ".png"), ("show", ".png"), ("cloud", ".ply")])
 def test_pipes_give_what_files_give(name, suffix, scan, tmp_path):
     by_name = sparsedepth(name, "scan.png", "-o", f"result{suffix}", *OPTIONS[name], folder=tmp_path)
@@ -45,7 +46,6 @@ def test_pipes_give_what_files_give(name, suffix, scan, tmp_path):
     assert piped.stdout == (tmp_path / f"result{suffix}").read_bytes()
 
 
-@pytest.mark.slow
 def test_one_end_may_be_a_file(scan, tmp_path):
     out = sparsedepth("inpaint", "scan.png", "-o", "-", "--npz", *OPTIONS["inpaint"], folder=tmp_path)
     with np.load(io.BytesIO(out.stdout)) as arrays:
@@ -55,7 +55,6 @@ def test_one_end_may_be_a_file(scan, tmp_path):
     assert read(tmp_path / "x.tiff").values.shape == (32, 48)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "given", "sentence"),
     [
@@ -71,7 +70,6 @@ def test_what_cannot_be_piped_is_refused(words, given, sentence, scan, tmp_path)
     assert sentence in ended.stderr.decode()
 
 
-@pytest.mark.slow
 def test_a_broken_map_writes_nothing(tmp_path):
     ended = sparsedepth("denoise", "-", "-o", "-", given=b"\x89PNG and no more", folder=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, b"")

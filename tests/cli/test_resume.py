@@ -17,6 +17,8 @@ from outputs import files_below
 from sparsedepth.cli.batch import journal
 from sparsedepth.files import write_array
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("--quality", "fast", "--method", "paper", "--profile", "mm")
 
 
@@ -102,7 +104,6 @@ def test_wishes_that_make_no_sense_are_refused(command, folder, monkeypatch, opt
     assert says in ended.err
 
 
-@pytest.mark.slow
 def test_killed_it_resumes_to_the_same_files(command, tmp_path):
     for index in range(120):
         frame(tmp_path / f"in/{index:03d}.png", index)

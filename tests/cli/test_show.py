@@ -62,6 +62,7 @@ def test_any_map_can_be_shown(command, tmp_path, name):
     assert (unknown_colour() in colours_of(tmp_path / "x.png")) == bool(np.isnan(MAPS[name]).any())
 
 
+@pytest.mark.slow
 def test_limits_titles_and_no_overwriting(command, tmp_path):
     for name in ("a$b$^_{.npy", "深度.npy", "x" * 200 + ".npy"):
         np.save(tmp_path / name, DEPTH)

@@ -101,6 +101,7 @@ def test_a_stack_and_a_zip_are_streams_too(command, folder, frames):
         assert json.loads(ended.out)["frames"] == n_frames == len(list((folder / f"{name}-out").iterdir()))
 
 
+@pytest.mark.slow
 def test_a_realsense_recording_is_in_its_own_unit(command, tmp_path, frames):
     stored = [(4 * np.nan_to_num(frame)).astype(np.uint16) for frame in frames[:2]]
     write_realsense_1(tmp_path / "rec.bag", stored, 0.00025)
@@ -111,6 +112,7 @@ def test_a_realsense_recording_is_in_its_own_unit(command, tmp_path, frames):
     assert np.nanmedian(first.values) == pytest.approx(np.nanmedian(frames[0]), rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_camera_streams_until_its_time_is_over(command, tmp_path):
     arguments = ("stream", "--camera", "simulated", "-o", tmp_path / "out", "--seconds", "0.4", "--json")
     ended = command(*arguments)

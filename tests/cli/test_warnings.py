@@ -44,6 +44,7 @@ def test_a_warning_is_said_once_with_the_file(command, folder, verb):
     assert files_below(folder / "out") == ["coded.png", "plain.png"]
 
 
+@pytest.mark.slow
 def test_warnings_are_in_json(command, folder):
     ended = command("denoise", folder / "in", "-o", folder / "out", "--profile", "mm", *FAST, "--json")
     coded, plain = json.loads(ended.out)["files"]
@@ -79,6 +80,7 @@ def test_a_batch_over_processes_warns_as_well(command, tmp_path):
     assert "UserWarning" not in ended.err
 
 
+@pytest.mark.slow
 def test_zeros_of_float_files_and_guesses(command, tmp_path):
     write(tmp_path / "zeros.tiff", DepthImage(np.where(HOLE, 0, DEPTH) / 1000, "m"))
     sparse = np.where((ROWS + COLUMNS) % 2 == 0, DEPTH / 1000, np.nan)
@@ -134,6 +136,7 @@ def test_guides_are_found_by_name(command, tmp_path, name, together):
     assert command(*common, "-o", f"{tmp_path}/out/").code == 0
 
 
+@pytest.mark.slow
 def test_maps_without_a_guide(command, tmp_path):
     for name in "ab":
         png(tmp_path / f"in/{name}_depth.png", np.where(HOLE, 0, DEPTH))

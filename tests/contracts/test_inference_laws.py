@@ -36,6 +36,7 @@ def test_energy_is_equation_six(patches, atoms, noise_model):
     np.testing.assert_allclose(energy(patches, atoms, code.codes, code.variance, noise=noise), literal, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_returned_energy_is_the_lowest_seen(patches, atoms, noise_model):
     noise = noise_model(len(patches), PIXELS)
     factors = Factors(atoms)
@@ -64,6 +65,7 @@ def _trajectory(block, rounds):
             block.advance(CHECK_INTERVAL_ITERATIONS)
 
 
+@pytest.mark.slow
 def test_energy_is_at_most_that_of_the_zero_code(patches, atoms, noise_model):
     noise = noise_model(len(patches), PIXELS)
     for sparsity in (0.1, 1.0, 1e3):
@@ -147,6 +149,7 @@ def test_units_do_not_matter(patches, atoms):
         np.testing.assert_allclose(scaled.variance, code.variance * c**2, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_permuting_atoms_permutes_codes(patches, atoms, noise_model):
     noise = noise_model(len(patches), PIXELS)
     order = np.random.default_rng(0).permutation(ATOMS)
@@ -186,6 +189,7 @@ def test_float32_agrees_with_float64(patches, atoms, noise_model):
     assert (np.abs(single.energy - double.energy) <= 1e-3 * excess).mean() >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_odd_patches_have_documented_results(atoms, noise_model, dtype):
     patches = np.full((6, PIXELS), np.nan)

@@ -151,6 +151,7 @@ def test_tiles_do_not_matter(method):
     same(whole, tiled(depth, threads=2))
 
 
+@pytest.mark.slow
 def test_the_result_can_go_into_arrays_of_the_caller(method):
     _, depth = scene()
     room = Restoration(np.zeros(depth.shape), np.zeros(depth.shape), np.zeros(depth.shape, np.uint8))

@@ -54,6 +54,7 @@ def test_the_step_is_found_with_and_without_impulses(impulses):
     np.testing.assert_allclose(np.median(law(inner) / (2.9e-6 * inner**2)), 1.0, atol=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [2.0, 5.0, 9.0])
 def test_the_correlation_is_found(length):
     sensor = Sensor(unit="mm", noise=PowerLaw(constant=5.0), correlation=Correlation(length, length, 1.4))

@@ -22,6 +22,7 @@ def kinect_frame():
     return frame_of(KINECT, 900.0, 3000.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sensor", "near", "far"), SIMULATED, ids=lambda v: getattr(v, "name", ""))
 def test_a_camera_needs_no_words(sensor, near, far):
     depth, truth = frame_of(sensor, near, far)
@@ -96,6 +97,7 @@ def test_inpainting_keeps_measured_pixels_with_the_noise_of_one_measurement():
     assert (result.origin[~known] == Origin.FILLED).all()
 
 
+@pytest.mark.slow
 def test_tiles_agree_with_the_whole():
     depth, _ = kinect_frame()
     depth[60:70, 40:80] = np.nan

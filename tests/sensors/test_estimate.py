@@ -89,6 +89,7 @@ def test_warping_forth_and_back_is_nothing():
     assert (there[:, 5:] == 1000).all()
 
 
+@pytest.mark.slow
 def test_the_record_is_at_hand():
     stack, _, _ = stack_of("pico_zense", 5)
     assert Sensor.estimate(stack, unit="mm").unit == "mm"

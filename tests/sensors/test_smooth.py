@@ -59,6 +59,7 @@ def test_units_commute():
     np.testing.assert_allclose(squared * 1e6, variance, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", [np.flipud, np.fliplr, np.transpose], ids=["rows", "columns", "transpose"])
 def test_flips_commute(flip):
     sensor = Sensor(unit="mm", noise=PowerLaw(constant=5.0))

@@ -64,6 +64,7 @@ def test_a_pixel_that_stays_changed_is_followed_within_two_frames():
     assert abs(results[-1][0].depth[40, 50] - changed[40, 50]) < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sensor", [SIMPLE, STEREO])
 def test_a_moving_object_leaves_no_ghost_after_two_frames(sensor):
     stream, camera = Stream(sensor, unit="mm"), Camera(sensor)
@@ -230,6 +231,7 @@ def test_what_was_filled_near_a_new_surface_is_not_added():
     assert result.origin[45, 69] == Origin.REFUSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("age", [1, 4, 12])
 def test_best_is_no_worse_than_live_at_any_age(age):
     camera, scene = Camera(STEREO), 1000 * room_view(np.eye(4), (120.0, 120.0, 79.5, 59.5), (120, 160))
