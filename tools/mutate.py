@@ -136,7 +136,15 @@ def collect(folder: Path, paths: Sequence[str]) -> None:
         os.environ["COVERAGE_FILE"] = str(folder / "coverage.db")
         enter(tree)
         timer = Timer()
-        options = ["-q", "-p", "no:cacheprovider", "--cov=sparsedepth", "--cov-context=test", "--cov-report="]
+        options = [
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--cov=sparsedepth",
+            "--cov-context=test",
+            "--cov-report=",
+            f"--cov-config={os.devnull}",
+        ]
         options += ["--cov-append"] if paths else []
         left_out = [f"--ignore={path}" for path in NOT_COLLECTED]
         pytest.main(
