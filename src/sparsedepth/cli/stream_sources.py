@@ -15,6 +15,7 @@ from sparsedepth.cli.batch.plan import find_sources
 from sparsedepth.cli.options import MapReader
 from sparsedepth.cli.poses import read_poses
 from sparsedepth.cli.terminal import say, warn
+from sparsedepth.files import record3d
 from sparsedepth.files.bags import describe_bag, is_bag, read_bag
 from sparsedepth.files.frames import holds_frames, read_frames
 from sparsedepth.geometry import Intrinsics
@@ -57,7 +58,7 @@ class FrameSource:
 def open_files(
     inputs: Sequence[str], topic: str | None, poses: Path | None, reader: MapReader
 ) -> Iterator[FrameSource]:
-    """Open the frames of files, or those in one file: a bag, a zip, or a stack of arrays."""
+    """Open the frames of files, or those in one file: a bag, a phone's recording, a zip, or a stack of arrays."""
     if len(inputs) != 1 or not holds_frames(inputs[0]):
         yield _files(inputs, poses, reader)
         return
@@ -65,7 +66,10 @@ def open_files(
         raise InputError("--poses come with files, one each; extract the frames, or drop --poses")
     if not is_bag(inputs[0]):
         found = read_frames(inputs[0], reader.profile, scale=reader.scale, invalid=reader.invalid or None)
-        yield FrameSource(NamedFrame(name, image) for name, image in found)
+        told = record3d.describe_recording(inputs[0]) if inputs[0].lower().endswith(record3d.SUFFIX) else None
+        camera = Intrinsics(*told.intrinsics) if told is not None and told.intrinsics is not None else None
+        frames = (NamedFrame(name, image) for name, image in found)
+        yield FrameSource(frames, None if told is None else told.frames, camera)
         return
     told = describe_bag(inputs[0], topic)
     say(f"{inputs[0]}: {told.frames} images of {told.topic}, {1000 * told.unit_m:g} mm a stored number")

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparsedepth.files import colmap, exr, netpbm, numpy_arrays, png, tiff
+from sparsedepth.files import colmap, exr, netpbm, numpy_arrays, png, record3d, tiff
+from sparsedepth.files.bags import BAG_SUFFIXES
 from sparsedepth.files.stored import Budget, Pixels, Stored
 from sparsedepth.vocabulary import InputError, Metadata, Profile
 
@@ -68,6 +69,10 @@ FORMATS: dict[str, Format] = {
 
 def format_of(path: Path) -> Format:
     """Return the format that a file's suffix names."""
+    if path.suffix.lower() in (*BAG_SUFFIXES, record3d.SUFFIX, ".zip"):
+        raise InputError(
+            f"{path} holds several frames; use sparsedepth stream, or sparsedepth.files.frames.read_frames"
+        )
     if path.suffix.lower() not in FORMATS:
         known = ", ".join(sorted(FORMATS))
         raise InputError(f"{path}: files ending in {path.suffix!r} are not known; use one of {known}")

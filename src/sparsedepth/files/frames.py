@@ -1,4 +1,4 @@
-"""Read the frames of a stream from one file: a zip of maps, a stack of arrays, or a bag."""
+"""Read the frames of a stream from one file: a zip of maps, a stack of arrays, a bag, or a phone's recording."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from sparsedepth.files import numpy_arrays
+from sparsedepth.files import numpy_arrays, record3d
 from sparsedepth.files.bags import BAG_SUFFIXES, is_bag, read_bag
 from sparsedepth.files.codec import decode
 from sparsedepth.files.errors import describe_errors
@@ -17,7 +17,7 @@ from sparsedepth.files.reading import MOST_BYTES, MOST_PIXELS, read
 from sparsedepth.files.stored import CHUNK_BYTES, Budget
 from sparsedepth.vocabulary import DepthImage, InputError, Profile, TooLargeError
 
-SUFFIXES = frozenset((".zip", *BAG_SUFFIXES, *FORMATS))
+SUFFIXES = frozenset((".zip", record3d.SUFFIX, *BAG_SUFFIXES, *FORMATS))
 """Of files that can hold the frames of a stream."""
 MAX_MEMBERS = 10000
 """Files of an archive that are looked at."""
@@ -26,10 +26,10 @@ NamedImage = tuple[str, DepthImage]
 
 
 def holds_frames(path: str | Path) -> bool:
-    """Tell whether a file holds several frames: a zip, a bag, or a stack of arrays."""
+    """Tell whether a file holds several frames: a zip, a bag, a phone's recording, or a stack of arrays."""
     found = Path(path)
     stack = found.suffix.lower() in (".npy", ".npz") and numpy_arrays.holds_stack(found)
-    return found.suffix.lower() == ".zip" or is_bag(found) or stack
+    return found.suffix.lower() in (".zip", record3d.SUFFIX) or is_bag(found) or stack
 
 
 def read_frames(
@@ -47,9 +47,10 @@ def read_frames(
     Parameters
     ----------
     path
-        A zip of maps (in the order of their names), an npy or npz of (frames, height, width), a bag, or one map.
+        A zip of maps (in the order of their names), an npy or npz of (frames, height, width), a bag, a recording of
+        Record3D (.r3d; depths of low confidence are missing), or one map.
     profile, scale, invalid
-        How the numbers are held, as `sparsedepth.files.read` takes them; a bag knows that itself.
+        How the numbers are held, as `sparsedepth.files.read` takes them; a bag or a recording knows that itself.
     most_pixels, most_bytes
         Limits of one frame.
     folder
@@ -72,6 +73,9 @@ def read_frames(
         raise InputError(f"there is no file {found}")
     if is_bag(found):
         yield from ((f"{stamp:019d}", image) for stamp, image in read_bag(found))
+    elif found.suffix.lower() == record3d.SUFFIX:
+        for frame in record3d.read_recording(found, most_pixels=most_pixels, most_bytes=most_bytes):
+            yield frame.name, record3d.without_low_confidence(frame)
     elif found.suffix.lower() == ".zip":
         yield from _described(found, _zipped(found, profile, scale, invalid, budget, folder))
     elif holds_frames(found):

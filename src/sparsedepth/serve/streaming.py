@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsedepth.files import record3d
 from sparsedepth.files.bags import describe_bag, is_bag
 from sparsedepth.files.frames import read_frames
 from sparsedepth.files.profiles import as_text, from_text
@@ -25,8 +26,8 @@ def read_stream(folder: str, files: Sequence[str], profile: str, scale: float | 
                 report: Callable[[str], None]) -> Facts:  # fmt: skip
     """Decode the uploaded frames."""
     os.chdir(folder)
-    if len(files) == 1 and is_bag(files[0]) and intrinsics is None and calibration is None:
-        intrinsics = _of_bag(files[0])
+    if len(files) == 1 and intrinsics is None and calibration is None:
+        intrinsics = _told_by(files[0])
 
     def frames() -> Iterator[DepthImage]:
         most = {"most_pixels": limits["pixels"], "most_bytes": 8 * limits["pixels"]}
@@ -38,8 +39,14 @@ def read_stream(folder: str, files: Sequence[str], profile: str, scale: float | 
     return store_frames(frames(), limits, intrinsics, calibration)
 
 
-def _of_bag(file: str) -> list[float] | None:
-    found = describe_bag(file).intrinsics
+def _told_by(file: str) -> list[float] | None:
+    """Return the intrinsics that a bag or a phone's recording holds, if any."""
+    if is_bag(file):
+        found = describe_bag(file).intrinsics
+    elif file.lower().endswith(record3d.SUFFIX):
+        found = record3d.describe_recording(file).intrinsics
+    else:
+        return None
     return None if found is None else list(found)
 
 
