@@ -69,7 +69,8 @@ class Records(Generic[Score]):
 
     Examples
     --------
-    >>> found = Records([({"map": "a", "draw": 0}, 1.0), ({"map": "a", "draw": 1}, 3.0), ({"map": "b", "draw": 0}, 5.0)])
+    >>> jobs = [{"map": "a", "draw": 0}, {"map": "a", "draw": 1}, {"map": "b", "draw": 0}]
+    >>> found = Records(list(zip(jobs, (1.0, 3.0, 5.0), strict=True)))
     >>> found.where(map="a").mean(float)
     2.0
     >>> {key: len(group) for key, group in found.groups("map").items()}
