@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import mutation_page
 from mutants import Mutant, mutants_of, python_files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +46,10 @@ NOT_COLLECTED = (  # they start processes of their own, in which lines are not c
     "tests/test_same_bits.py",
     "tests/test_demo.py",
     "tests/test_training.py",
+    "tests/test_experiments.py",
+    "tests/test_second_order_experiment.py",
+    "tests/test_extras.py",
+    "tests/test_release.py",
 )
 PRELOADED = (  # imported once, before forking, where they are installed
     *("hypothesis", "hypothesis.strategies", "scipy.ndimage", "scipy.sparse.linalg", "scipy.optimize", "PIL.Image"),
@@ -152,7 +157,7 @@ def collect(folder: Path, paths: Sequence[str]) -> None:
         )
         seconds = {test: spent for test, spent in timer.seconds.items() if test not in timer.unfit}
         kept = folder / "seconds.json"
-        before = json.loads(kept.read_text()) if paths else {}
+        before = json.loads(kept.read_text()) if paths and kept.exists() else {}
         kept.write_text(json.dumps(before | seconds))
 
 
@@ -253,11 +258,22 @@ def _become_tests(tree: Path, listed: Path, log: Path) -> None:
         os._exit(code)
 
 
-def drawn(room: str, tree: Path, sample: int, seed: int) -> list[Mutant]:
-    """Draw mutants of a room; a larger sample of the same seed begins with the smaller one."""
+def counted(room: str, tree: Path) -> list[list[Mutant]]:
+    """List the mutants of arithmetic and comparisons of each file of a room."""
     files = python_files(tree, f"src/sparsedepth/{room}")
-    every = [mutant for path in files for mutant in mutants_of(path, (tree / path).read_bytes())]
-    random.Random(f"{room} {seed}").shuffle(every)
+    every = ([m for m in mutants_of(path, (tree / path).read_bytes()) if m.kind in COUNTED] for path in files)
+    return [some for some in every if some]
+
+
+def drawn(room: str, tree: Path, sample: int, seed: int) -> list[Mutant]:
+    """Draw mutants of a room, of each file in proportion; a larger sample begins with the smaller one."""
+    rng = random.Random(f"{room} {seed}")
+    placed = []
+    for some in counted(room, tree):
+        rng.shuffle(some)
+        start = rng.random()
+        placed += [((rank + start) / len(some), mutant) for rank, mutant in enumerate(some)]
+    every = [mutant for _, mutant in sorted(placed, key=lambda pair: (pair[0], pair[1].path, pair[1].start))]
     return every[:sample] if sample else every
 
 
@@ -333,6 +349,14 @@ def read_outcomes(path: Path) -> list[dict[str, Any]]:
     return list({json.dumps(each["mutant"]): each for each in lines}.values())
 
 
+def page(arguments: argparse.Namespace) -> None:
+    """Write the page of results from the outcomes of one seed."""
+    outcomes = read_outcomes(arguments.out)
+    sizes = {room: sum(map(len, counted(room, ROOT))) for room in ROOMS}
+    text = mutation_page.text(outcomes, sizes, arguments.seed, json.loads(VERDICTS.read_text()))
+    PAGE.write_text(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the three steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -348,6 +372,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     step.add_argument("--budget", type=float, default=30.0, help="seconds of tests a mutant")
     step.add_argument("--again", action="store_true", help="only those that have survived so far")
     step.set_defaults(do=run)
+    step = steps.add_parser("page", help="write docs/results/mutation.md")
+    step.add_argument("--seed", type=int, default=1, help="the sample that gives the numbers")
+    step.set_defaults(do=page)
     given = parser.parse_args(arguments)
     given.out = given.folder / "outcomes.jsonl"
     given.do(given)

@@ -1,0 +1,137 @@
+"""The page of results of mutation testing, from the outcomes that `mutate.py` has kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mutants import Mutant
+
+HEAD = """# Mutation testing
+
+A mutant is the package with one small wrong change: another operator, one side of an operation left out, another
+comparison. A good test suite fails on it. `make mutation` draws mutants of arithmetic and comparisons of six packages,
+runs on each the tests that execute the changed line, and writes this page. The compiled kernels are not mutated.
+
+The numbers come from a sample that was drawn, in proportion to each module, after the last test was written
+(seed {seed}, commit {commit}). No survivor of this sample has been looked at to write a test.
+*Killed*: a test fails, or the tests take more than five times as long. *Equivalent*: no test can fail, for the reason
+given below. The score leaves out equivalent mutants; its standard error is that of sampling.
+All packages together are weighted by their number of mutants.
+"""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of one package."""
+
+    mutants: int
+    killed: int
+    equivalent: int
+    survived: int
+
+    @property
+    def drawn(self) -> int:
+        """Number of mutants that were tried."""
+        return self.killed + self.equivalent + self.survived
+
+    @property
+    def score(self) -> float:
+        """Share of the mutants that could be killed and were."""
+        return self.killed / max(self.killed + self.survived, 1)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the score."""
+        able = max(self.killed + self.survived, 1)
+        left = 1 - able / max(self.mutants, able)
+        return math.sqrt(self.score * (1 - self.score) / able * left)
+
+
+def text(outcomes: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], seed: int, reasons: Mapping[str, str]) -> str:
+    """Write the page.
+
+    Parameters
+    ----------
+    outcomes : sequence of mappings
+        One for each mutant that was tried.
+    sizes : mapping of str to int
+        Number of mutants of each package.
+    seed : int
+        Sample that gives the numbers.
+    reasons : mapping of str to str
+        Why a mutant is equivalent, by its key.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    fresh = [each for each in outcomes if each["seed"] == seed]
+    commit = max((each["commit"] for each in fresh), default="none")
+    tallies = {room: tally([each for each in fresh if each["room"] == room], sizes[room], reasons) for room in sizes}
+    left = [each for each in outcomes if not is_killed(each) and key_of(each) not in reasons]
+    equivalent = [each for each in outcomes if not is_killed(each) and key_of(each) in reasons]
+    return "\n".join(
+        [
+            HEAD.format(seed=seed, commit=commit),
+            *table(tallies),
+            f"\n## Survivors\n\nOf all samples so far ({len(outcomes)} mutants), {len(left)} survive:\n",
+            *(f"- {line(each)}" for each in ordered(left)),
+            "\n## Equivalent mutants\n",
+            *(f"- {line(each)}: {reasons[key_of(each)]}" for each in ordered(equivalent)),
+            "",
+        ]
+    )
+
+
+def tally(outcomes: Iterable[Mapping[str, Any]], mutants: int, reasons: Mapping[str, str]) -> Tally:
+    """Count outcomes."""
+    alive = [key_of(each) for each in outcomes if not is_killed(each)]
+    equivalent = sum(key in reasons for key in alive)
+    return Tally(mutants, sum(map(is_killed, outcomes)), equivalent, len(alive) - equivalent)
+
+
+def table(tallies: Mapping[str, Tally]) -> list[str]:
+    """Tabulate the counts, and the weighted score of all packages."""
+    rows = ["| package | mutants | drawn | killed | equivalent | survived | score |", "| :-- " + "| --: " * 6 + "|"]
+    for room, each in tallies.items():
+        counts = (each.mutants, each.drawn, each.killed, each.equivalent, each.survived)
+        rows.append(f"| {room} | {' | '.join(map(str, counts))} | {100 * each.score:.0f} ± {100 * each.error:.0f} % |")
+    total = sum(each.mutants for each in tallies.values())
+    score = sum(each.mutants * each.score for each in tallies.values()) / total
+    error = math.hypot(*(each.mutants * each.error for each in tallies.values())) / total
+    sums = (sum(getattr(each, name) for each in tallies.values()) for name in
+            ("mutants", "drawn", "killed", "equivalent", "survived"))  # fmt: skip
+    rows.append(f"| **all** | {' | '.join(map(str, sums))} | **{100 * score:.1f} ± {100 * error:.1f} %** |")
+    return rows
+
+
+def is_killed(outcome: Mapping[str, Any]) -> bool:
+    """Tell whether a mutant was killed."""
+    return outcome["verdict"].startswith("killed")
+
+
+def key_of(outcome: Mapping[str, Any]) -> str:
+    """Name a mutant as the file of reasons does."""
+    return Mutant(**outcome["mutant"]).key
+
+
+def ordered(outcomes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Sort outcomes by file and line."""
+    return sorted(outcomes, key=lambda each: (each["mutant"]["path"], each["mutant"]["line"]))
+
+
+def line(outcome: Mapping[str, Any]) -> str:
+    """Show a mutant in one line."""
+    mutant = Mutant(**outcome["mutant"])
+    return f"`{mutant.path.removeprefix('src/sparsedepth/')}`: `{flat(mutant.before)}` → `{flat(mutant.after)}`"
+
+
+def flat(code: str) -> str:
+    """Show code without breaks of lines and outer brackets."""
+    return (
+        " ".join(code.removeprefix("(").removesuffix(")").split()) if code.startswith("(") else " ".join(code.split())
+    )
