@@ -70,7 +70,8 @@ def with_mixtures(which, fraction):
 @pytest.mark.parametrize("which", range(3))
 def test_what_is_missed_does_not_depend_on_where_zero_is(which):
     unit = in_units(with_mixtures(which, 0.5))
-    here, there = (FlyingPixels.fit(Tile.full(unit + offset), 0.0, Settings()) for offset in np.float32([0, 16]))
+    shifted = (unit, unit + np.float32(16))
+    here, there = (FlyingPixels.fit(Tile.full(values), 0.0, Settings()) for values in shifted)
     assert here is not None
     assert there is not None
     assert there.missed == pytest.approx(here.missed, rel=1e-3)

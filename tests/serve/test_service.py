@@ -271,7 +271,7 @@ def test_a_geotiff_keeps_its_place_and_its_type(plain, tmp_path):
     """Tags of GeoTIFF and the integers of the upload are those of the product, and its variance lies beside it."""
     scale, place = (33550, 12, 3, (2.0, 2.0, 0.0)), (33922, 12, 6, (0.0, 0.0, 0.0, 5e5, 4.5e6, 0.0))
     keys = (34735, 3, 16, (1, 1, 0, 3, 1024, 0, 1, 1, 3072, 0, 1, 32633, 4099, 0, 1, 9001))
-    tags = [(*tag, True) for tag in (scale, place, keys, (42113, 2, 7, "-32768"))]
+    tags: Any = [(*tag, True) for tag in (scale, place, keys, (42113, 2, 7, "-32768"))]
     heights = np.where(scene() == 0, -32768, scene() // 10).astype(np.int16)
     tifffile.imwrite(tmp_path / "dem.tif", heights, extratags=tags, metadata=None)
     files = {"depth": ("dem.tif", (tmp_path / "dem.tif").read_bytes())}
