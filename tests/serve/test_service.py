@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import io
 import time
+from typing import Any
 
 import httpx
 import numpy as np
