@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,38 +21,57 @@ MUCH = 0.25
 SHOWN = (Origin.MEASURED, Origin.CORRECTED, Origin.FILLED)
 
 
-@dataclass(frozen=True, eq=False)
+OriginErrors = dict[Origin, tuple[Floats, Floats]]
+"""Errors and variances of the pixels of a map, by their origin, in standard deviations of the true map."""
+
+
+def errors_by_origin(truth: DepthMap, outcome: Outcome) -> OriginErrors:
+    """Select errors and variances: of filled pixels if the map had holes to fill, of valid ones otherwise."""
+    assert outcome.variance is not None
+    assert outcome.origin is not None
+    spread, known = np.nanstd(truth), np.isfinite(truth)
+    was_holed = (outcome.origin[known] == Origin.FILLED).any()
+    found = {}
+    for origin in (Origin.FILLED,) if was_holed else (Origin.MEASURED, Origin.CORRECTED):
+        these = known & (outcome.origin == origin)
+        found[origin] = (outcome.depth - truth)[these] / spread, outcome.variance[these] / spread**2
+    return found
+
+
 class PredictedVariances:
-    """Errors and variances of many maps, kind -> origin -> one array a map, in each true map's standard deviation."""
+    """Errors and variances of many maps.
 
-    errors: dict[str, dict[Origin, list[Floats]]] = field(default_factory=dict)
-    variances: dict[str, dict[Origin, list[Floats]]] = field(default_factory=dict)
+    Parameters
+    ----------
+    maps
+        Kind of each map, and its errors and variances by origin.
+    """
 
-    def add(self, kind: str, truth: DepthMap, outcome: Outcome) -> None:
-        """Add a map: its filled pixels if it had holes to fill, its valid ones otherwise."""
-        assert outcome.variance is not None
-        assert outcome.origin is not None
-        spread, known = np.nanstd(truth), np.isfinite(truth)
-        was_holed = (outcome.origin[known] == Origin.FILLED).any()
-        for origin in (Origin.FILLED,) if was_holed else (Origin.MEASURED, Origin.CORRECTED):
-            these = known & (outcome.origin == origin)
-            error, variance = (outcome.depth - truth)[these] / spread, outcome.variance[these] / spread**2
-            self.errors.setdefault(kind, {}).setdefault(origin, []).append(error)
-            self.variances.setdefault(kind, {}).setdefault(origin, []).append(variance)
+    def __init__(self, maps: Iterable[tuple[str, OriginErrors]]) -> None:
+        self._pairs: dict[str, dict[Origin, list[tuple[Floats, Floats]]]] = {}
+        for kind, by_origin in maps:
+            for origin, pair in by_origin.items():
+                self._pairs.setdefault(kind, {}).setdefault(origin, []).append(pair)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds that have judged maps."""
+        return list(self._pairs)
 
     def of(self, kind: str, origin: Origin) -> tuple[Floats, Floats]:
         """Concatenate errors and variances."""
-        empty = [np.empty(0)]
-        return tuple(np.concatenate(by.get(kind, {}).get(origin) or empty) for by in (self.errors, self.variances))  # pyright: ignore[reportReturnType]
+        pairs = self._pairs.get(kind, {}).get(origin) or [(np.empty(0), np.empty(0))]
+        return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
 
     def groups(self) -> dict[str, tuple[str, list[Origin]]]:
         """Name the groups of maps that are judged by themselves."""
-        kinds = list(self.errors)
+        kinds = self.kinds
         return {f"{kind}, {origin.name.lower()}": (kind, [origin]) for kind in kinds for origin in SHOWN} | {
             f"{kind}, all known": (kind, [Origin.MEASURED, Origin.CORRECTED]) for kind in kinds
         }
 
     def concatenated(self, kind: str, origins: list[Origin]) -> tuple[Floats, Floats]:
+        """Concatenate errors and variances of some origins."""
         pairs = [self.of(kind, origin) for origin in origins]
         return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 
@@ -103,7 +121,7 @@ def _area(predicted: PredictedVariances, name: str) -> str:
 
 def draw_calibration(predicted: PredictedVariances, output: Path) -> None:
     """Draw the reliability and the sparsification plots."""
-    ratios, kinds = predicted.ratios(), list(predicted.errors)
+    ratios, kinds = predicted.ratios(), predicted.kinds
     tenths = [float(i + 1) for i in range(TENTHS)]
     bounds = [Curve(f"{bound:g}", np.full(TENTHS, bound)) for bound in HONEST]
     reliability = {

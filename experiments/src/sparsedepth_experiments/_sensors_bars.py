@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsedepth_experiments._sensors_page import Results
 from sparsedepth_experiments._sensors_scores import Score
-from sparsedepth_experiments.restoration import Bar
+from sparsedepth_experiments.harness import Bar
 
 LEFT = {
     "kinect_v1_7scenes": 0.69,

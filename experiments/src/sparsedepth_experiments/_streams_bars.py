@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparsedepth_experiments._streams_methods import BLIND, OURS
 from sparsedepth_experiments._streams_page import Results
 from sparsedepth_experiments._streams_scores import ObjectScore, SlowScore
-from sparsedepth_experiments.restoration import Bar
+from sparsedepth_experiments.harness import Bar
 
 LEFT = {"Kinect v1, poses": (10, 0.60), "RealSense (cup), static": (10, 0.45), "time of flight, static": (5, 0.50)}
 """Number of frames, and largest error left."""

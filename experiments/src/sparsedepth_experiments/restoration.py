@@ -4,23 +4,21 @@ holes; and whether its variance is calibrated."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparsedepth.data.time_of_flight import SIMULATED, simulated
-from sparsedepth.markdown import table, write_made_part
-from sparsedepth.metrics import psnr, rmse
-from sparsedepth.parallel import map_in_threads
+from sparsedepth.data.time_of_flight import SIMULATED
+from sparsedepth.markdown import table
+from sparsedepth.metrics import psnr
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.vocabulary import DepthMap
 from sparsedepth_experiments import Progress
 from sparsedepth_experiments import _zoo as zoo
-from sparsedepth_experiments._cache import baselines_version, cached, restoration_version
+from sparsedepth_experiments._cache import OUTCOMES
 from sparsedepth_experiments._calibration_tables import calibration_table, draw_calibration
-from sparsedepth_experiments._methods import NOISY, Method, searched, threads
+from sparsedepth_experiments._methods import NOISY
 from sparsedepth_experiments._restoration_jobs import (
     CLEAR,
     DENOISE,
@@ -29,50 +27,40 @@ from sparsedepth_experiments._restoration_jobs import (
     INPAINT,
     MOST,
     RIVALS,
-    Job,
+    TOF_RIVALS,
     Plan,
     Results,
-    mean_and_error,
 )
 from sparsedepth_experiments._zoo import KINDS, SHARES, Source, impulses
+from sparsedepth_experiments.harness import (
+    Bar,
+    bar_facts,
+    bar_table,
+    count_met,
+    mean_and_error,
+    run_jobs,
+    write_page,
+)
 
-TOF_RIVALS = ("median", "bilateral", "TV-L2", "NL-means")
 TOF_FACTORS = (2, 4)
-
-
-@dataclass(frozen=True)
-class Bar:
-    """Something that we want to be true, and what the numbers say."""
-
-    wanted: str
-    measured: str
-    met: bool
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Spoil the maps, restore them by all methods; write tables, bars, and the calibration of the variance."""
     plan = _quick_plan() if quick else _plan()
-    results, jobs = Results(), plan.jobs()
-    total = len(jobs) + len(plan.tof)
-    for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
-        progress(f"{job.source}, {job.row.name}: {job.method.name}", done + 1, total)
-        results.add(job, outcome)
-    tof: dict[str, dict[str, float]] = {}
-    for done, (scene, factor) in enumerate(plan.tof):
-        progress(f"{scene} at 1/{factor}", len(jobs) + done + 1, total)
-        tof[f"{scene}, 1/{factor}"] = _tof_errors(scene, factor)
-    bars = bars_of(results, plan, tof)
+    results = Results(run_jobs(plan.jobs(), progress, OUTCOMES))
+    bars = bars_of(results, plan)
     output.mkdir(parents=True, exist_ok=True)
     _draw_zoo(plan, results, output)
     draw_calibration(results.predicted, output)
-    _write(output, quick, plan, results, tof, bars)
+    write_page(output, "restoration", "Restoration on development maps", _parts(plan, results, bars), quick)
     return {
         "note": plan.note,
         "maps": {kind: [str(source) for source in plan.of_kind(kind)] for kind in KINDS},
         "psnr": results.psnr,
-        "average precision": results.precision,
-        "rmse": tof,
-        "bars": [[bar.wanted, bar.measured, bar.met] for bar in bars],
+        "average precision": {kind: results.precision(kind)[:, 0].tolist() for kind in KINDS},
+        "rmse": results.rmse,
+        "bars": bar_facts(bars),
     }
 
 
@@ -93,20 +81,7 @@ def _tof_maps() -> list[tuple[str, int]]:
     return [(scene, factor) for factor in TOF_FACTORS for scene in SIMULATED]
 
 
-def _tof_errors(scene: str, factor: int) -> dict[str, float]:
-    """RMSE of everyone on a map with simulated time-of-flight noise."""
-    maps = simulated(scene, factor)
-
-    def error(method: Method) -> float:
-        version = restoration_version() if method is DENOISE else baselines_version()
-        seen: list[DepthMap] = [maps.noisy] if method is DENOISE else [maps.noisy, maps.truth]
-        outcome = cached(method.name, version, seen, lambda: method.restore(maps.noisy, maps.truth))
-        return rmse(outcome.depth, maps.truth)
-
-    return {each.name: error(each) for each in (NOISY, *map(searched, TOF_RIVALS), DENOISE)}
-
-
-def bars_of(results: Results, plan: Plan, tof: dict[str, dict[str, float]]) -> list[Bar]:
+def bars_of(results: Results, plan: Plan) -> list[Bar]:
     """Everything that was asked of the default method before it was measured."""
     have = {row.name for row in plan.rows}
     bars = []
@@ -126,7 +101,7 @@ def bars_of(results: Results, plan: Plan, tof: dict[str, dict[str, float]]) -> l
                 bars.append(Bar(wanted, f"{gain:+.2f} ± {error:.2f}", gain >= least))
     bars.append(_never_below(results))
     for kind, least in (("disparity", 0.95), ("laser", 0.85)):
-        mean, error = mean_and_error(np.array(results.precision[kind]))
+        mean, error = mean_and_error(results.precision(kind)[:, 0])
         wanted = f"{kind}, 5% impulses: average precision of detection at least {least:g}"
         bars.append(Bar(wanted, f"{mean:.3f} ± {error:.3f}", mean >= least))
     bars += [
@@ -134,7 +109,7 @@ def bars_of(results: Results, plan: Plan, tof: dict[str, dict[str, float]]) -> l
         for what, (low, high, good) in results.predicted.ends().items()
     ]
     for factor in TOF_FACTORS:
-        if errors := [by for name, by in tof.items() if name.endswith(f"/{factor}")]:
+        if errors := [by for name, by in results.rmse.items() if name.endswith(f"/{factor}")]:
             ours = np.mean([by[DENOISE.name] for by in errors])
             best, name = min((np.mean([by[rival] for by in errors]), rival) for rival in TOF_RIVALS)
             wanted = f"simulated time of flight, 1/{factor}: RMSE 5 % below the best of {', '.join(TOF_RIVALS)}"
@@ -179,7 +154,7 @@ def _draw_zoo(plan: Plan, results: Results, output: Path) -> None:
             if row.sensor:  # maps in mm, which have a page of their own
                 continue
             if row.name == impulses(0.05) or row.holes or not (row.name == "clean" or "impulses" in row.name):
-                spoilt, ours = results.shown[kind, row.name]
+                spoilt, ours = results.shown(kind, row.name)
                 shown = [_as_source(source, depth) if row.of_ranges else depth for depth in (spoilt.depth, ours)]
                 panels += [Panel(row.name, shown[0]), Panel(f"ours, {psnr(ours, spoilt.truth):.1f} dB", shown[1])]
         low, high = np.nanmin(source.crop.depth), np.nanmax(source.crop.depth)
@@ -192,14 +167,12 @@ def _as_source(source: Source, ranges: DepthMap) -> DepthMap:
     return (100 / positive if source.kind == "disparity" else np.log(positive)).astype(ranges.dtype)
 
 
-def _write(
-    output: Path, quick: bool, plan: Plan, results: Results, tof: dict[str, dict[str, float]], bars: list[Bar]
-) -> None:
-    parts = [
+def _parts(plan: Plan, results: Results, bars: Sequence[Bar]) -> list[str]:
+    return [
         plan.note,
         _described(plan),
-        f"## What was asked for: {sum(bar.met for bar in bars)} of {len(bars)} are met",
-        table(["", "measured", "met"], [[b.wanted, b.measured, "yes" if b.met else "**no**"] for b in bars]),
+        f"## What was asked for: {count_met(bars)}",
+        bar_table(bars),
         *(part for kind in KINDS for part in _tables(kind, plan, results)),
         "## Finding noisy pixels: average precision at 5 % impulses",
         _detection(results),
@@ -207,13 +180,9 @@ def _write(
         calibration_table(results.predicted),
         "![reliability](restoration-reliability.png)",
         "![sparsification](restoration-sparsification.png)",
-        *_tof_parts(tof),
+        *_tof_parts(results.rmse),
         *(f"## {kind.capitalize()}, the first map\n\n![{kind}](restoration-{kind}.png)" for kind in KINDS),
     ]
-    command = "sparsedepth reproduce restoration" + " --quick" * quick
-    write_made_part(
-        output / "restoration.md", "Restoration on development maps", command, [part for part in parts if part]
-    )
 
 
 def _described(plan: Plan) -> str:
@@ -281,7 +250,7 @@ def _means(results: Results, kind: str, names: Sequence[str], rivals: Sequence[s
 def _detection(results: Results) -> str:
     rows = []
     for kind in KINDS:
-        cells = [mean_and_error(np.array(by[kind])) for by in (results.precision, results.precision_of_all)]
+        cells = [mean_and_error(column) for column in results.precision(kind).T]
         rows.append([kind, *(f"{mean:.3f} ± {error:.3f}" for mean, error in cells)])
     head = ["", f"noise beyond {CLEAR:g} deviations of the map", "all noise, however small"]
     return table(head, rows) + "\n\nThe score of a pixel is how far `denoise` moved it."

@@ -25,7 +25,7 @@ from sparsedepth_experiments._sensors_page import (
 from sparsedepth_experiments._sensors_pictures import BAND_ROWS, draw_frame
 from sparsedepth_experiments._sensors_scores import error_of_raw, errors_of_filters, score
 from sparsedepth_experiments._zoo import SENSOR_IMPULSES
-from sparsedepth_experiments.restoration import Bar
+from sparsedepth_experiments.harness import Bar
 
 SCENES = 3
 """Simulated rooms of each sensor."""

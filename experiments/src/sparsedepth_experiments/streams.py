@@ -36,7 +36,7 @@ from sparsedepth_experiments._streams_scores import (
     score_turning,
 )
 from sparsedepth_experiments._streams_time import growth_of_memory, kinect_frames, simulated_frames, timings
-from sparsedepth_experiments.restoration import Bar
+from sparsedepth_experiments.harness import Bar
 
 SPEEDS = (0.2, 0.5, 1.0)
 """Of slow change, in standard deviations a frame."""
