@@ -5,26 +5,25 @@ Every part is a field of `sparsedepth.restore.Settings`, so a variant is a recor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import partial
-from multiprocessing import get_context
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparsedepth.data import data_folder
-from sparsedepth.data.sensor_frames import SENSORS, sensor_frames
-from sparsedepth.markdown import table, write_made_part
+from sparsedepth.data.sensor_frames import SENSORS, SensorFrame, sensor_frames
+from sparsedepth.markdown import table
 from sparsedepth.metrics import psnr
-from sparsedepth.parallel import cores
 from sparsedepth.restore import Restorer, Settings
 from sparsedepth.vocabulary import DepthMap, Floats, InputError
 from sparsedepth_experiments import Progress
 from sparsedepth_experiments import _zoo as zoo
 from sparsedepth_experiments._zoo import KINDS, Row, Source, impulses
+from sparsedepth_experiments.harness import Job, Records, mean_and_error, run_jobs, write_page
 
 MAX_PSNR = 99.0
 """Decibels of a map that came back unchanged: means need an end."""
@@ -55,6 +54,8 @@ FEATURE_GROUPS = {
     "far neighbours": (31, 32),
 }
 """Groups of the classifier's features, by their columns."""
+SENSOR = "sensor"
+"""Kind of the frames of real sensors; their rows are the sensors."""
 HOLES = ("50% missing", "80% missing", "95% missing", "matching shadows", "Kinect shadows")
 
 
@@ -67,16 +68,6 @@ class Variant:
     own_row: str = ""
     fills: bool = False
     """Whether it is about filling holes."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A variant on one corrupted map, or on one frame of a sensor."""
-
-    variant: int
-    row: str
-    kind: str
-    index: int
 
 
 @dataclass(frozen=True)
@@ -150,23 +141,29 @@ class Plan:
     sensors: Sequence[str] = ()
     note: str = ""
 
-    def jobs(self) -> list[Job]:
-        """List everything to be done."""
-        zoo_jobs = [
-            Job(number, row.name, source.kind, index)
+    def jobs(self, quick: bool) -> list[Job[Outcome]]:
+        """List everything to be done: each variant on corrupted maps and on frames of sensors."""
+        of_maps = [
+            (variant, row.name, source.kind, index)
             for index, source in enumerate(self.sources)
             for row in self.rows
-            for number, variant in enumerate(self.variants)
-            if number == 0 or (variant.fills == row.holes and _concerns(variant, row.name))
+            for variant in self.variants
+            if variant is self.variants[0] or (variant.fills == row.holes and _concerns(variant, row.name))
         ]
         frames = [(sensor, index) for sensor in self.sensors for index in range(len(_frames(sensor)))]
-        sensor_jobs = [
-            Job(number, sensor, "sensor", index)
+        of_frames = [
+            (variant, sensor, SENSOR, index)
             for sensor, index in frames
-            for number, variant in enumerate(self.variants)
+            for variant in self.variants
             if not variant.fills and _concerns(variant, sensor)
         ]
-        return zoo_jobs + sensor_jobs
+        return [
+            Job(
+                {"row": row, "variant": variant.name, "kind": kind, "index": index},
+                partial(_restored, variant.settings, row, kind, index, quick),
+            )
+            for variant, row, kind, index in (*of_maps, *of_frames)
+        ]
 
 
 def _concerns(variant: Variant, row: str) -> bool:
@@ -178,20 +175,16 @@ def _concerns(variant: Variant, row: str) -> bool:
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Leave each part out, over the zoo and on real frames; write a table with standard errors."""
     plan = _plan(quick)
-    jobs = plan.jobs()
-    outcomes: dict[Job, Outcome] = {}
-    for done, (job, outcome) in enumerate(zip(jobs, _outcomes(jobs, quick), strict=True)):
-        outcomes[job] = outcome
-        progress(f"{job.row}: {plan.variants[job.variant].name}", done + 1, len(jobs))
-    changes = _changes(plan, outcomes)
-    command = "sparsedepth reproduce ablation" + " --quick" * quick
-    write_made_part(output / "ablation.md", "What each part is worth", command, _parts(plan, changes))
+    records = run_jobs(plan.jobs(quick), progress, parallel="no" if quick else "processes")
+    changes = _changes(records)
+    write_page(output, "ablation", "What each part is worth", _parts(plan, changes), quick)
     return {
         "note": plan.note,
-        "changes": [[*key, change.mean, change.error, change.log_score] for key, change in changes],
+        "changes": [[*key, change.mean, change.error, change.log_score] for key, change in changes.items()],
     }
 
 
+@cache
 def _plan(quick: bool) -> Plan:
     if quick:
         note = "A quick run: small parts of the Motorcycle disparities stand in for the maps."
@@ -209,33 +202,27 @@ def _has_sensors() -> bool:
         return False
 
 
-def _frames(sensor: str) -> list[Any]:
+def _frames(sensor: str) -> list[SensorFrame]:
     return list(sensor_frames(sensor))[::FRAMES_EVERY]
 
 
-def _outcomes(jobs: Sequence[Job], quick: bool) -> Iterator[Outcome]:
-    """Do the jobs in processes of their own: variants share nothing."""
-    if quick:
-        yield from map(partial(_do, quick=True), jobs)
-        return
-    with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(partial(_do, quick=False), jobs, chunksize=8)
+def _restored(settings: Settings, row: str, kind: str, index: int, quick: bool) -> Outcome:
+    """Restore a map or a frame; maps are loaded once in each process."""
+    if kind == SENSOR:
+        return _restored_frame(settings, _frames(row)[index])
+    plan = _plan(quick)
+    return _restored_map(settings, plan.sources[index], next(each for each in plan.rows if each.name == row))
 
 
-_LOADED: dict[bool, Plan] = {}
+def _restored_frame(settings: Settings, frame: SensorFrame) -> Outcome:
+    result = Restorer(quality="fast", settings=settings)(frame.depth, threads=1)
+    raw, left = (rmse_99(depth - frame.reference) for depth in (frame.depth, result.depth))
+    return Outcome(20 * np.log10(raw / left), log_score(result.depth - frame.reference, result.variance))
 
 
-def _do(job: Job, quick: bool) -> Outcome:
-    plan = _LOADED.setdefault(quick, _plan(quick)) if quick not in _LOADED else _LOADED[quick]
-    variant = plan.variants[job.variant]
-    if job.kind == "sensor":
-        frame = _frames(job.row)[job.index]
-        result = Restorer(quality="fast", settings=variant.settings)(frame.depth, threads=1)
-        raw, left = (rmse_99(depth - frame.reference) for depth in (frame.depth, result.depth))
-        return Outcome(20 * np.log10(raw / left), log_score(result.depth - frame.reference, result.variance))
-    source, row = plan.sources[job.index], next(row for row in plan.rows if row.name == job.row)
+def _restored_map(settings: Settings, source: Source, row: Row) -> Outcome:
     spoilt = row.done(source, 0)
-    restorer = Restorer(correct=not row.holes, holes="all" if row.holes else "auto", settings=variant.settings)
+    restorer = Restorer(correct=not row.holes, holes="all" if row.holes else "auto", settings=settings)
     result = restorer(spoilt.depth, threads=1)
     decibels = min(psnr(result.depth, spoilt.truth, missing="ignore"), MAX_PSNR)
     return Outcome(decibels, log_score(result.depth - spoilt.truth, result.variance))
@@ -256,35 +243,37 @@ def log_score(error: Floats, variance: Floats) -> float:
 
 @dataclass(frozen=True)
 class Change:
-    """What leaving a part out changes on a row: mean over the maps, standard error, maps."""
+    """What leaving a part out changes on a row: mean over the maps, its standard error, and the log score."""
 
     mean: float
     error: float
     log_score: float
-    n: int
-    extreme: float = field(default=0.0)
 
 
-def _changes(plan: Plan, outcomes: dict[Job, Outcome]) -> list[tuple[tuple[str, str, str], Change]]:
+Changes = Mapping[tuple[Hashable, ...], Change]
+"""By variant, row and kind."""
+
+
+def _changes(records: Records[Outcome]) -> Changes:
     """Compare each variant with the default, row by row and kind by kind."""
-    found = []
-    groups: dict[tuple[int, str, str], list[tuple[Outcome, Outcome]]] = {}
-    for job, outcome in outcomes.items():
-        default = outcomes[replace(job, variant=0)]
-        groups.setdefault((job.variant, job.row, job.kind), []).append((default, outcome))
-    for (number, row, kind), pairs in groups.items():
-        change = np.array([theirs.decibels - ours.decibels for ours, theirs in pairs])
-        scores = np.array([theirs.log_score - ours.log_score for ours, theirs in pairs])
-        error = float(change.std(ddof=1) / np.sqrt(len(change))) if len(change) > 1 else 0.0
-        key = (plan.variants[number].name, row, kind)
-        found.append((key, Change(float(change.mean()), error, float(scores.mean()), len(pairs))))
-    return found
+    place = itemgetter("row", "kind", "index")
+    default = {place(key): outcome for key, outcome in records.where(variant=variants()[0].name)}
+    return {
+        names: _change([(default[place(key)], outcome) for key, outcome in group])
+        for names, group in records.groups("variant", "row", "kind").items()
+    }
 
 
-def _parts(plan: Plan, changes: Sequence[tuple[tuple[str, str, str], Change]]) -> list[str]:
-    by_variant: dict[str, dict[tuple[str, str], Change]] = {}
-    for (name, row, kind), change in changes:
-        by_variant.setdefault(name, {})[row, kind] = change
+def _change(pairs: Sequence[tuple[Outcome, Outcome]]) -> Change:
+    change = np.array([theirs.decibels - ours.decibels for ours, theirs in pairs])
+    scores = np.array([theirs.log_score - ours.log_score for ours, theirs in pairs])
+    return Change(*mean_and_error(change), float(scores.mean()))
+
+
+def _parts(plan: Plan, changes: Changes) -> list[str]:
+    by_variant: dict[Hashable, dict[tuple[Hashable, ...], Change]] = {}
+    for (name, *place), change in changes.items():
+        by_variant.setdefault(name, {})[tuple(place)] = change
     lines = [_line(variant, by_variant[variant.name]) for variant in plan.variants[1:]]
     head = ["left out", "own row", "disparity", "laser", "most lost elsewhere", "most gained elsewhere", "log score"]
     maps = {kind: sum(source.kind == kind for source in plan.sources) for kind in KINDS}
@@ -295,10 +284,10 @@ def _parts(plan: Plan, changes: Sequence[tuple[tuple[str, str, str], Change]]) -
         "their reference. *Log score* is the change of the mean log-likelihood of the errors under the variance, in "
         "nats a pixel, over all rows: negative is worse. A part pays if its own row loses 0.3 dB or more without it."
     )
-    return [part for part in (plan.note, text, table(head, lines)) if part]
+    return [plan.note, text, table(head, lines)]
 
 
-def _line(variant: Variant, changes: dict[tuple[str, str], Change]) -> list[str]:
+def _line(variant: Variant, changes: Mapping[tuple[Hashable, ...], Change]) -> list[str]:
     own = [changes.get((variant.own_row, kind)) for kind in KINDS]
     others = {key: change for key, change in changes.items() if key[0] != variant.own_row}
     lost = min(others, key=lambda key: others[key].mean, default=None)
