@@ -9,21 +9,44 @@ from sparsedepth.markdown import machine, table
 from sparsedepth_experiments._sensors_methods import FILTERS, TUNING_STEP
 from sparsedepth_experiments._sensors_scores import DECILES, GAUSSIAN_MEDIAN, Error, Score
 from sparsedepth_experiments._zoo import SENSOR_IMPULSES
+from sparsedepth_experiments.harness import Records
 
 MODES = ("blind", "preset", "calibrated")
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
-    """Scores by camera: of the frames as they are, of filters, and of the method in each mode."""
+class CameraScores:
+    """Scores of a camera: of the frames as they are, of filters, and of the method in each mode."""
 
-    raw: dict[str, Error] = field(default_factory=dict)
-    filters: dict[str, dict[str, Error]] = field(default_factory=dict)
-    modes: dict[str, dict[str, Score]] = field(default_factory=dict)
-    shapes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    raw: Error
+    modes: dict[str, Score]
+    filters: dict[str, Error] = field(default_factory=dict)
+    shape: tuple[int, int, int] = (0, 0, 0)
     """Frames, height, width."""
-    simulated: dict[str, dict[str, dict[float, tuple[Error, Score]]]] = field(default_factory=dict)
-    """sensor -> mode -> fraction of impulses -> raw error and score."""
+
+
+class Results:
+    """Scores by camera and by simulated sensor.
+
+    Parameters
+    ----------
+    records
+        Scores with the keys "camera" and "impulses"; the latter is None for frames that are judged as they are.
+    """
+
+    def __init__(self, records: Records[CameraScores]) -> None:
+        cameras = {str(key["camera"]): scores for key, scores in records.where(impulses=None)}
+        self.raw = {name: scores.raw for name, scores in cameras.items()}
+        self.filters = {name: scores.filters for name, scores in cameras.items()}
+        self.modes = {name: scores.modes for name, scores in cameras.items()}
+        self.shapes = {name: scores.shape for name, scores in cameras.items()}
+        self.simulated: dict[str, dict[str, dict[float, tuple[Error, Score]]]] = {}
+        """sensor -> mode -> fraction of impulses -> raw error and score."""
+        for key, scores in records:
+            if isinstance(share := key["impulses"], float):
+                for mode, score in scores.modes.items():
+                    by_mode = self.simulated.setdefault(str(key["camera"]), {})
+                    by_mode.setdefault(mode, {})[share] = scores.raw, score
 
 
 def facts_of(results: Results) -> dict[str, Any]:

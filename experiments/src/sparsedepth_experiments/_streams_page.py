@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ DEVELOPMENT = (
 )
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Results:
-    """All scores of a run of the experiment."""
+    """Scores of a run of the experiment; those of its jobs are merged."""
 
     ages: dict[str, Ages] = field(default_factory=dict)
     """By sequence."""
@@ -40,6 +40,13 @@ class Results:
     """Frames -> kind of stream."""
     grown: tuple[int, int] = (0, 0)
     """Number of frames, and bytes by which memory grows."""
+
+    @classmethod
+    def merged(cls, parts: Sequence[Results]) -> Results:
+        """Merge the scores of jobs; names of sequences, sensors and frames are of one job each."""
+        names = [each.name for each in fields(cls) if each.name != "grown"]
+        found = {name: {k: v for part in parts for k, v in getattr(part, name).items()} for name in names}
+        return cls(**found, grown=max((part.grown for part in parts), default=(0, 0)))
 
     def facts(self) -> dict[str, Any]:
         """Convert the scores to what JSON can hold."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from sparsedepth.data.simulated_streams import FOCAL, STREAM_SENSORS, StreamScene
-from sparsedepth.markdown import table, write_made_part
+from sparsedepth.markdown import table
 from sparsedepth_experiments import Progress
 from sparsedepth_experiments._methods import data_at_hand
 from sparsedepth_experiments._streams_bars import bars_of
@@ -36,7 +37,7 @@ from sparsedepth_experiments._streams_scores import (
     score_turning,
 )
 from sparsedepth_experiments._streams_time import growth_of_memory, kinect_frames, simulated_frames, timings
-from sparsedepth_experiments.harness import Bar
+from sparsedepth_experiments.harness import Bar, Job, bar_facts, count_met, run_jobs, write_page
 
 SPEEDS = (0.2, 0.5, 1.0)
 """Of slow change, in standard deviations a frame."""
@@ -82,23 +83,17 @@ QUICK = Plan(
     recorded=False,
     note="A quick run: few small simulated frames.",
 )
-Job = tuple[str, Callable[[Results], None]]
-"""What is done, and what adds it to the results."""
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Restore all sequences by all methods; write tables, targets, pictures and a video."""
     plan = QUICK if quick else _plan()
-    results, jobs = Results(), list(_jobs(plan))
-    for done, (name, work) in enumerate(jobs):
-        progress(name, done, len(jobs))
-        work(results)
-    progress("page", len(jobs), len(jobs))
+    results = Results.merged(run_jobs(_jobs(plan), progress, parallel="no").scores)
     bars = bars_of(results)
     output.mkdir(parents=True, exist_ok=True)
     _draw(plan, results, output)
-    _write(output, quick, plan, results, bars)
-    return {"note": plan.note, **results.facts(), "bars": [[bar.wanted, bar.measured, bar.met] for bar in bars]}
+    write_page(output, "streams", "Streams of depth frames", _parts(plan, results, bars), quick)
+    return {"note": plan.note, **results.facts(), "bars": bar_facts(bars)}
 
 
 def _plan() -> Plan:
@@ -107,74 +102,78 @@ def _plan() -> Plan:
     return Plan(recorded=False, note="SPARSEDEPTH_DATA names no folder: only simulated sequences were run.")
 
 
-def _jobs(plan: Plan) -> Iterator[Job]:
-    if plan.recorded:
-        yield "recorded sequences", _add_recorded
-    for sensor in plan.sensors:
-        for name, add in _SIMULATED.items():
-            yield f"{sensor}, {name}", lambda results, sensor=sensor, add=add: add(plan, sensor, results)
-    yield "CPU time", lambda results: _add_times(plan, results)
+def _jobs(plan: Plan) -> list[Job[Results]]:
+    recorded = [Job({"what": "recorded sequences"}, _recorded)] if plan.recorded else []
+    simulated = [
+        Job({"sensor": sensor, "what": name}, partial(measure, plan, sensor))
+        for sensor in plan.sensors
+        for name, measure in _SIMULATED.items()
+    ]
+    return [*recorded, *simulated, Job({"what": "CPU time"}, partial(_times, plan))]
 
 
-def _add_recorded(results: Results) -> None:
-    for name, runs in recorded_runs().items():
-        _add_ages(name, runs, results)
+def _recorded() -> Results:
+    return Results.merged([_ages(name, runs) for name, runs in recorded_runs().items()])
 
 
-def _add_ages(name: str, runs: list[Run], results: Results) -> None:
-    results.parameters[name] = best_parameters(runs)
-    results.ages[name] = score_ages(runs, results.parameters[name])
+def _ages(name: str, runs: list[Run]) -> Results:
+    parameters = best_parameters(runs)
+    return Results(ages={name: score_ages(runs, parameters)}, parameters={name: parameters})
 
 
-def _add_static(plan: Plan, sensor: str, results: Results) -> None:
+def _static(plan: Plan, sensor: str) -> Results:
     runs = [simulated_run(scene, scene.static(plan.frames)) for scene in plan.scenes(sensor)]
-    _add_ages(f"simulated {sensor}, static", runs, results)
+    return _ages(f"simulated {sensor}, static", runs)
 
 
-def _add_moving(plan: Plan, sensor: str, results: Results) -> None:
+def _moving(plan: Plan, sensor: str) -> Results:
     runs = [simulated_run(scene, scene.moving(plan.frames), moves=True) for scene in plan.scenes(sensor)]
-    _add_ages(f"simulated {sensor}, poses", runs, results)
-    for what, known in (("", True), (", unknown sensor", False)):
-        results.pixels[f"simulated {sensor}, poses{what}"] = honesty_of_pixels(runs, known)
+    name = f"simulated {sensor}, poses"
+    ages = _ages(name, runs)
+    pixels = {name: honesty_of_pixels(runs, True), f"{name}, unknown sensor": honesty_of_pixels(runs, False)}
+    return replace(ages, pixels=pixels)
 
 
-def _add_object(plan: Plan, sensor: str, results: Results) -> None:
+def _object(plan: Plan, sensor: str) -> Results:
     runs = [simulated_run(scene, scene.passing_object()) for scene in plan.scenes(sensor)]
-    parameters = results.parameters[f"{sensor}, passing object"] = best_parameters(runs)
-    results.objects[sensor] = score_object(runs, parameters)
+    parameters = best_parameters(runs)
+    return Results(
+        parameters={f"{sensor}, passing object": parameters}, objects={sensor: score_object(runs, parameters)}
+    )
 
 
-def _add_slow(plan: Plan, sensor: str, results: Results) -> None:
-    results.slow[sensor] = {}
+def _slow(plan: Plan, sensor: str) -> Results:
+    found = {}
     for speed in plan.speeds:
         runs = [simulated_run(scene, scene.slow_change(speed)) for scene in plan.scenes(sensor)]
-        results.slow[sensor][speed] = score_slow(runs, best_parameters(runs))
+        found[speed] = score_slow(runs, best_parameters(runs))
+    return Results(slow={sensor: found})
 
 
-def _add_turning(plan: Plan, sensor: str, results: Results) -> None:
-    results.turning[sensor] = {}
+def _turning(plan: Plan, sensor: str) -> Results:
+    found = {}
     for rate, scene in zip(plan.rates, cycle(plan.scenes(sensor)), strict=False):
         taken = simulated_run(scene, scene.stops_and_turns(rate), moves=True)
         for what, known in (("aligned", True), ("no intrinsics", False)):
-            name = f"{what}, {rate * FOCAL * plan.shape[1]:.0f} px a frame"
-            results.turning[sensor][name] = score_turning(taken, known)
+            found[f"{what}, {rate * FOCAL * plan.shape[1]:.0f} px a frame"] = score_turning(taken, known)
+    return Results(turning={sensor: found})
 
 
-_SIMULATED: dict[str, Callable[[Plan, str, Results], None]] = {
-    "static": _add_static,
-    "moving camera": _add_moving,
-    "passing object": _add_object,
-    "slow change": _add_slow,
-    "turning camera": _add_turning,
+_SIMULATED: dict[str, Callable[[Plan, str], Results]] = {
+    "static": _static,
+    "moving camera": _moving,
+    "passing object": _object,
+    "slow change": _slow,
+    "turning camera": _turning,
 }
 
 
-def _add_times(plan: Plan, results: Results) -> None:
-    size = f"{plan.timed_shape[1]} x {plan.timed_shape[0]}"
-    if plan.recorded:
-        results.times["Kinect v1, 640 x 480"] = timings(kinect_frames())
-    results.times[f"simulated, {size}"] = timings(simulated_frames(plan.seeds[0][0], plan.timed_shape, plan.frames))
-    results.grown = plan.long_frames, growth_of_memory(plan.seeds[0][0], plan.long_frames)
+def _times(plan: Plan) -> Results:
+    size, seed = f"{plan.timed_shape[1]} x {plan.timed_shape[0]}", plan.seeds[0][0]
+    recorded = {"Kinect v1, 640 x 480": timings(kinect_frames())} if plan.recorded else {}
+    simulated = {f"simulated, {size}": timings(simulated_frames(seed, plan.timed_shape, plan.frames))}
+    grown = plan.long_frames, growth_of_memory(seed, plan.long_frames)
+    return Results(times=recorded | simulated, grown=grown)
 
 
 def _draw(plan: Plan, results: Results, output: Path) -> None:
@@ -189,16 +188,15 @@ def _draw(plan: Plan, results: Results, output: Path) -> None:
     draw_maps(simulated_run(first, first.moving(plan.frames), moves=True), output / "streams-maps.png")
 
 
-def _write(output: Path, quick: bool, plan: Plan, results: Results, bars: list[Bar]) -> None:
-    met = sum(bar.met for bar in bars)
-    rows = [[*bar.wanted.split(" | "), bar.measured, "yes" if bar.met else "**no**"] for bar in bars]
+def _parts(plan: Plan, results: Results, bars: Sequence[Bar]) -> list[str]:
+    rows = [[*bar.wanted.split(" | "), bar.measured, bar.verdict] for bar in bars]
     seeds = f"{len(plan.seeds)} room{'s' * (len(plan.seeds) > 1)} a sensor, seeds {', '.join(map(str, plan.seeds))}. "
     seeds += "No setting was chosen on them; other seeds of the same generator were used in development"
-    parts = [
+    return [
         plan.note,
         DEVELOPMENT if plan.recorded else "",
         described(seeds),
-        f"## Targets: {met} of {len(bars)} are met",
+        f"## Targets: {count_met(bars)}",
         table(["", "asked", "got", "met"], rows),
         "## A stream",
         f"Before, after, and the logarithm of the standard deviation: a simulated {plan.shown}, a passing object.",
@@ -223,5 +221,3 @@ def _write(output: Path, quick: bool, plan: Plan, results: Results, bars: list[B
         "## CPU time and memory",
         seconds_table(results),
     ]
-    command = "sparsedepth reproduce streams" + " --quick" * quick
-    write_made_part(output / "streams.md", "Streams of depth frames", command, [part for part in parts if part])
