@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import sparsedepth_experiments as experiments
 from outputs import versions
+from sparsedepth.stereo import solvers
+from sparsedepth.stereo.prior import NO_FEEDBACK
 from sparsedepth.vocabulary import InputError
 from sparsedepth_experiments import second_order
+from sparsedepth_experiments._scenes import small_scene
+from sparsedepth_experiments._second_order_jobs import AGAIN, VARIANTS, WITH, WITHOUT
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason="OpenCV is not installed")
 
@@ -28,11 +32,13 @@ def test_second_order_stereo_in_short(tmp_path, monkeypatch):
     assert "stands in for the scenes" in page
     assert "(second-order-motorcycle.png)" in page
     assert (tmp_path / "second-order-motorcycle.png").read_bytes().startswith(b"\x89PNG")
-    for errors in facts["bad"].values():
-        assert set(errors) == set(second_order._quick_plan().seeds)
-        assert all(0 <= error <= 100 for each in errors.values() for error in each)
+    assert set(facts["bad"]) == {"confirming", "test", *second_order.OTHERS}
+    for group in facts["bad"].values():
+        for errors in group.values():
+            assert set(errors) == set(second_order.SHORT)
+            assert all(0 <= error <= 100 for each in errors.values() for error in each)
     assert page.count("**no**") == list(facts["verdicts"].values()).count(False)
-    assert steps[-1] == (5, 5)
+    assert steps[-1] == (4 * len(second_order.SHORT) + 2, 4 * len(second_order.SHORT) + 2)
     before = versions(tmp_path / "cache")
     again = experiment.run(tmp_path, lambda *_: None, quick=True)
     assert len(before) > 0
@@ -48,13 +54,29 @@ def test_a_whole_run_asks_for_its_data(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("real_data")
-def test_the_whole_plan_is_the_papers_scenes_with_the_claims_first():
+def test_the_whole_plan_confirms_before_it_tests_the_papers_scenes():
     plan = second_order._plan()
-    assert list(plan.scenes) == ["Teddy", "Cones"]
-    assert plan.seeds[second_order.PLAIN] == plan.seeds[second_order.BOTH] == plan.seeds[second_order.AGAIN] > 0
-    jobs = plan.jobs()
-    assert [(job.name, job.variant, job.seed) for job in jobs[:2]] == [("Teddy", "2OP", 0), ("Cones", "2OP", 0)]
-    assert len({(job.name, job.variant, job.seed) for job in jobs}) == len(jobs) == 2 * sum(plan.seeds.values())
-    of_the_claims = [job.seed for job in jobs if plan.seeds[job.variant] == plan.seeds[second_order.BOTH]]
-    assert [job.seed for job in jobs[: len(of_the_claims)]] == sorted(of_the_claims)
-    assert np.all(plan.scenes["Teddy"].pair.shape == np.array([375, 450]))
+    assert list(plan.test.scenes) == ["Teddy", "Cones"]
+    assert len(plan.confirming.scenes) == 21
+    assert not plan.test.scenes.keys() & plan.confirming.scenes.keys()
+    assert set(plan.test.seeds.values()) == {5}
+    groups = [group for group, _ in plan.jobs()]
+    assert groups.index("test") == groups.count("confirming")
+    jobs = [(job.name, job.variant, job.seed, job.solver) for _, job in plan.jobs()]
+    assert len(set(jobs)) == len(jobs)
+    assert plan.test.scenes["Teddy"].pair.shape == (375, 450)
+
+
+def test_most_seeds_come_first_seed_by_seed():
+    group = second_order.Group({"a": small_scene(), "b": small_scene()}, {"x": 2, "y": 1})
+    jobs = [(job.name, job.variant, job.seed) for job in group.jobs("phi1", 8)]
+    assert jobs == [("a", "x", 0), ("b", "x", 0), ("a", "x", 1), ("b", "x", 1), ("a", "y", 0), ("b", "y", 0)]
+
+
+def test_only_the_strengths_that_act_become_those_of_the_other_solver():
+    for solver in second_order.OTHERS:
+        own = solvers.load(solver)
+        again, without, with_ = (VARIANTS[name].scaled_for(solver) for name in (AGAIN, WITHOUT, WITH))
+        assert again == VARIANTS[AGAIN]
+        assert (without.hidden, without.feedback) == (own.hidden_feedback, NO_FEEDBACK)
+        assert (with_.hidden, with_.feedback) == (own.hidden_feedback, replace(own.feedback, least_weight=1.0))

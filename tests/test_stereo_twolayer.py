@@ -224,12 +224,12 @@ def test_what_the_right_view_does_not_show_takes_the_disparity_behind_it():
 def test_where_nothing_is_hidden_the_loop_is_the_plain_matcher():
     views = StereoPair(*np.random.default_rng(0).uniform(0, 255, (2, 12, 30)), 4)
     level = np.zeros((12, 30), np.float32)
-    options = {"rounds": 1, "feedback": NO_FEEDBACK, "first": level}
     runs = [
         list(two_layer(views, squared(views), winner_takes_all.solve, believe_nothing, np.random.default_rng(0),
-                       hidden_feedback=hidden, **options))
+                       rounds=1, feedback=NO_FEEDBACK, hidden_feedback=hidden, first=level))
         for hidden in (None, HIDDEN)
     ]  # fmt: skip
+    assert runs[1][1].hidden is not None
     assert not runs[1][1].hidden.any()
     np.testing.assert_array_equal(runs[0][1].disparity, runs[1][1].disparity)
 

@@ -1,9 +1,9 @@
-"""Variants of second-order stereo with occlusions and the sparse prior, the jobs that run them, and their scores."""
+"""Variants of a matcher with occlusions and the sparse prior, the jobs that run them, and their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -14,12 +14,12 @@ from sparsedepth.metrics import bad_pixels
 from sparsedepth.stereo.occlusion import fill_along_colours, hidden_pixels
 from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
 from sparsedepth.stereo.rows import byte_rows
-from sparsedepth.stereo.solvers import second_order
+from sparsedepth.stereo.solvers import graph_cut, load, second_order, semi_global
 from sparsedepth.stereo.twolayer import Believe, Solve, believe_nothing, two_layer
 from sparsedepth.vocabulary import Belief, DepthMap, StereoPair, UnaryCost
 from sparsedepth_experiments._cache import baselines_version, cached, restoration_version, stereo_version
 from sparsedepth_experiments._methods import Outcome
-from sparsedepth_experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, believe_median, believing, known
+from sparsedepth_experiments._scenes import PARTS, SPARSITY, SURE, WINDOW, believe_median, believing, known
 
 PLAIN, AGAIN, BOTH, FILTERED, FILLED, FILLED_FILTERED, PROPOSED, WITHOUT, WITH, BY_MEDIAN, ANEW, ANEW_LOOP = (
     "2OP",
@@ -55,6 +55,12 @@ class Variant:
             return partial(second_order.solve, schedule="touch", with_mean=self.with_mean)
         return partial(_anew, with_mean=self.with_mean)
 
+    def scaled_for(self, solver: str) -> Variant:
+        """Replace the strengths by those of another solver, whose costs have another scale."""
+        own = load(solver)
+        prior = replace(own.feedback, least_weight=1.0) if self.feedback is PRIOR else self.feedback
+        return replace(self, feedback=prior, hidden=own.hidden_feedback if self.hidden else None)
+
 
 def _anew(
     unary: UnaryCost, pair: StereoPair, start: DepthMap | None, rng: np.random.Generator, *, with_mean: bool
@@ -77,6 +83,13 @@ VARIANTS: Mapping[str, Variant] = {
     ANEW_LOOP: Variant("nothing", NO_FEEDBACK, HIDDEN, with_mean=True, anew=True),
 }
 
+SECOND_ORDER = "second_order"
+OTHERS: Mapping[str, Solve] = {
+    "graph_cut": partial(graph_cut.solve, move="expansion", cycles=2),
+    "semi_global": semi_global.solve,
+}
+"""Solvers that the same loop goes over; where labels are many, expansions take a third of the time of swaps."""
+
 
 def filled(pair: StereoPair, disparity: DepthMap) -> DepthMap:
     """Fill what a map says to be hidden."""
@@ -93,10 +106,11 @@ class Job:
     variant: str
     dictionary: str
     stride: int
+    solver: str = SECOND_ORDER
 
     def done(self) -> DepthMap:
         pair = self.scene.pair
-        plain = self._cached(PLAIN, lambda: second_order.solve(self._cost(), pair, None, self._chance(0)))
+        plain = self._cached(PLAIN, self._first)
         simple: dict[str, Callable[[], DepthMap]] = {
             PLAIN: lambda: plain,
             FILTERED: lambda: median(plain, WINDOW),
@@ -107,12 +121,23 @@ class Job:
             return simple[self.variant]()
         return self._cached(self.variant, lambda: self._gone_on(plain))
 
+    def mirrored(self) -> DepthMap:
+        """Match the right view in the same way, from right to left."""
+        pair = self.scene.pair.mirrored()
+        right = replace(self, scene=replace(self.scene, pair=pair)).done()
+        return np.ascontiguousarray(right[:, ::-1])
+
+    def _first(self) -> DepthMap:
+        solve = OTHERS.get(self.solver, second_order.solve)
+        start = np.zeros(self.scene.pair.shape, np.float32)
+        return solve(self._cost(), self.scene.pair, start, self._chance(0))
+
     def _gone_on(self, plain: DepthMap) -> DepthMap:
-        variant = VARIANTS[self.variant]
+        variant = self._how(self.variant)
         rounds = two_layer(
             self.scene.pair,
             self._cost(),
-            variant.solve(),
+            OTHERS.get(self.solver, variant.solve()),
             self._top(variant.top),
             self._chance(1),
             rounds=1,
@@ -121,6 +146,10 @@ class Job:
             first=plain,
         )
         return list(rounds)[-1].disparity
+
+    def _how(self, name: str) -> Variant:
+        variant = VARIANTS[name]
+        return variant if self.solver == SECOND_ORDER else variant.scaled_for(self.solver)
 
     def _top(self, name: str) -> Believe:
         pair = self.scene.pair
@@ -131,35 +160,34 @@ class Job:
         return {"median": believe_median, "nothing": believe_nothing}[name]
 
     def _cost(self) -> UnaryCost:
-        return second_order.data_cost(self.scene.pair)
+        return load(self.solver).data_cost(self.scene.pair)
 
     def _chance(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number])
 
     def _cached(self, variant: str, make: Callable[[], DepthMap]) -> DepthMap:
-        how = None if variant == PLAIN else VARIANTS[variant]
+        how = None if variant == PLAIN else self._how(variant)
         layers = f"{self.dictionary}, {self.stride}, {SPARSITY}, {WINDOW}, {SURE}"
         version = f"{stereo_version()}, {restoration_version(self.dictionary)}, {baselines_version()}"
         pictures = [view.reshape(len(view), -1) for view in (self.scene.pair.left, self.scene.pair.right)]
-        name = f"2OP, up to {self.scene.pair.max_disparity} px, seed {self.seed}, {how}, {layers}"
+        solver = "2OP" if self.solver == SECOND_ORDER else self.solver
+        name = f"{solver}, up to {self.scene.pair.max_disparity} px, seed {self.seed}, {how}, {layers}"
         return cached(name, version, pictures, lambda: Outcome(make())).depth
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """The scenes, the variants and their seeds."""
+class Group:
+    """Scenes, and the variants that run on them with their seeds."""
 
     scenes: Mapping[str, StereoScene]
     seeds: Mapping[str, int]
     """Of each variant."""
-    dictionary: str = "phi1_32"
-    stride: int = STRIDE
-    note: str = ""
+    solver: str = SECOND_ORDER
 
-    def jobs(self) -> list[Job]:
+    def jobs(self, dictionary: str, stride: int) -> list[Job]:
         """List the jobs seed by seed, most seeds first: a run that is stopped has kept whole seeds of the claims'."""
         return [
-            Job(name, scene, seed, variant, self.dictionary, self.stride)
+            Job(name, scene, seed, variant, dictionary, stride, self.solver)
             for seeds in sorted(set(self.seeds.values()), reverse=True)
             for seed in range(seeds)
             for name, scene in self.scenes.items()
@@ -183,10 +211,21 @@ class Results:
         if job.seed == 0:
             self.shown.setdefault(job.name, {})[job.variant] = disparity
 
+    @property
+    def scenes(self) -> list[str]:
+        return list(self.shown)
+
     def mean(self, scene: str, variant: str, part: str = "all", pixels: float = 1.0) -> float:
         return float(np.mean(self.bad[scene, part, pixels][variant]))
+
+    def mean_of_scenes(self, variant: str, part: str = "all") -> float:
+        return float(np.mean([self.mean(scene, variant, part) for scene in self.scenes]))
 
     def gains(self, scene: str, variant: str, over: str = PLAIN, part: str = "all") -> list[float]:
         """Compute by how many points at 1 px a variant is better, for each seed that both have."""
         of = self.bad[scene, part, 1.0]
         return [before - after for before, after in zip(of[over], of[variant], strict=False)]
+
+    def scene_gains(self, variant: str, over: str) -> list[float]:
+        """Compute the gain of each scene, the mean of its seeds."""
+        return [float(np.mean(self.gains(scene, variant, over))) for scene in self.scenes]
