@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import stereo_costs
-from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
+from sparsedepth.stereo.rows import Bytes, byte_rows, in_bands, reversed_rows
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
 
 CENSUS_SHAPE_PX = (7, 9)
@@ -53,14 +53,19 @@ class AdCensus:
         words, other_words = (census_words(view) for view in (pair.left, pair.right))
         return cls(byte_rows(pair.left), byte_rows(pair.right), words, other_words, colour_price, census_price)
 
-    def __call__(self, disparity: DepthMap) -> Floats:
+    def __call__(self, disparity: DepthMap, threads: int = 1) -> Floats:
         """Compute the cost of each pixel's disparity; the right view's edge goes on."""
         height, n_channels, width = self.left.shape
         costs = np.empty((height, width), np.float32)
         given = np.ascontiguousarray(disparity, np.float32)
-        views = self.left, self.right, self.words, self.other_words
         prices = self.colour_price, self.census_price
-        stereo_costs.ad_census_at(height, width, n_channels, given, *views, *prices, costs)
+
+        def work(begin: int, end: int) -> None:
+            maps = given, self.left, self.right, self.words, self.other_words
+            parts = (each[begin:end] for each in maps)
+            stereo_costs.ad_census_at(end - begin, width, n_channels, *parts, *prices, costs[begin:end])
+
+        in_bands(work, height, threads)
         return costs
 
     def volume(self, rows: slice, n: int, stride: int, scale: float, beyond: int) -> NDArray[np.int16]:

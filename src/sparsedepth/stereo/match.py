@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.parallel import cores, map_in_threads
+from sparsedepth.parallel import cores
 from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.prior import with_belief
-from sparsedepth.stereo.rows import byte_rows
+from sparsedepth.stereo.rows import at_once, byte_rows
 from sparsedepth.stereo.twolayer import Believe
 from sparsedepth.stereo.variance import Evidence, disparity_variance
 from sparsedepth.stereo.view_order import looks_swapped
 from sparsedepth.stereo.view_warnings import pair_warnings
-from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair
+from sparsedepth.vocabulary import Belief, DepthMap, Floats, InputError, Match, Origin, StereoPair, UnaryCost
 
 DEFAULT_SOLVER = "semi_global"
 MAX_COSTS = 1 << 28
@@ -114,6 +113,7 @@ class _Views:
     left: DepthMap
     right: DepthMap
     threads: int
+    cost: AdCensus
 
     @cached_property
     def lr_difference(self) -> Floats:
@@ -132,14 +132,10 @@ class _Views:
         window = {"radius": EDGE_RADIUS_PX, "colour": occlusion.COLOUR_STD}
         return occlusion.smooth(occlusion.weighted_median(whole, guide, edges, threads=threads, **window), threads)
 
-    @cached_property
-    def cost(self) -> AdCensus:
-        return AdCensus.of(self.pair)
-
     def evidence(self, disparity: DepthMap) -> Evidence:
         """Collect what the variance of a map is told from."""
         pair = self.pair
-        costs = self.cost(disparity)
+        costs = self.cost(disparity, self.threads)
         return Evidence(pair.left, pair.max_disparity, disparity, self.left, costs, self.unmatched)
 
 
@@ -148,17 +144,25 @@ def _match_both_ways(
 ) -> Generator[Stage, None, _Views]:
     """Solve for the left view and, mirrored, for the right one; a slow solver announces its steps."""
     if chosen.steps is None:
-        solve = partial(_solve, chosen, seed=seed)
-        left, mirrored = map_in_threads(solve, (pair, pair.mirrored()), min(2, threads or cores()))
-    else:
-        left = yield from _solve_by_steps(chosen, pair, "left", stage, seed)
-        mirrored = yield from _solve_by_steps(chosen, pair.mirrored(), "right", stage, seed)
-    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), threads or cores())
+        return _matched(chosen, pair, threads or cores(), seed)
+    left = yield from _solve_by_steps(chosen, pair, "left", stage, seed)
+    mirrored = yield from _solve_by_steps(chosen, pair.mirrored(), "right", stage, seed)
+    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), threads or cores(), AdCensus.of(pair))
 
 
-def _solve(chosen: solvers.Solver, pair: StereoPair, *, seed: int) -> DepthMap:
+def _matched(chosen: solvers.Solver, pair: StereoPair, threads: int, seed: int) -> _Views:
+    """Solve for both views, each in a thread if there are two."""
+    tasks = [partial(_solve, chosen, view, seed) for view in (lambda: pair, pair.mirrored)]
+    (left, cost), (mirrored, _) = at_once(tasks, threads)
+    known = cost if isinstance(cost, AdCensus) else AdCensus.of(pair)
+    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), threads, known)
+
+
+def _solve(chosen: solvers.Solver, view: Callable[[], StereoPair], seed: int) -> tuple[DepthMap, UnaryCost]:
+    """Return the map of a view, and its cost."""
+    pair = view()
     cost = chosen.data_cost(pair)
-    return chosen.solve(cost, pair, np.zeros(pair.shape, np.float32), np.random.default_rng(seed))
+    return chosen.solve(cost, pair, np.zeros(pair.shape, np.float32), np.random.default_rng(seed)), cost
 
 
 def _solve_by_steps(
@@ -184,20 +188,15 @@ def _solve_with_belief(
 
 def match_evidence(pair: StereoPair) -> Evidence:
     """Match a pair with the default solver, and return what its variance is told from."""
-    chosen = solvers.load(DEFAULT_SOLVER)
-    left, mirrored = (_solve(chosen, each, seed=0) for each in (pair, pair.mirrored()))
-    views = _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), cores())
+    views = _matched(solvers.load(DEFAULT_SOLVER), pair, cores(), seed=0)
     return views.evidence(views.filled())
 
 
 def _result(views: _Views, disparity: DepthMap) -> Match:
-    """Estimate the variance and look for what is suspicious, each in a thread if there are two."""
-    evidence, cost = views.evidence(disparity), views.cost
-    work: list[Callable[[], Any]] = [
-        lambda: disparity_variance(evidence),
-        lambda: pair_warnings(cost, views.left, views.unmatched, views.pair.max_disparity),
-    ]
-    variance, warnings = map_in_threads(lambda task: task(), work, min(views.threads, 2))
+    """Estimate the variance, and look for what is suspicious."""
+    variance = disparity_variance(views.evidence(disparity), views.threads)
+    found = views.left, views.unmatched, views.pair.max_disparity
+    warnings = pair_warnings(views.cost, *found, threads=views.threads)
     origin = np.where(views.unmatched, Origin.FILLED, Origin.MEASURED).astype(np.uint8)
     return Match(disparity, variance, origin, warnings)
 

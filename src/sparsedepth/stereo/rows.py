@@ -1,10 +1,10 @@
-"""Views as the kernels take them: bytes, row by row; and work on bands of rows in threads."""
+"""Views as the kernels take them: bytes, row by row; and tasks or bands of rows in threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sparsedepth.vocabulary import Floats
 
 Bytes = NDArray[np.uint8]
+Result = TypeVar("Result")
 
 BANDS_PER_THREAD = 4
 """Bands of rows that a thread works on one after another, so that threads end at about the same time."""
@@ -27,6 +28,14 @@ def reversed_rows(rows: NDArray[Any], n_repeated: int) -> NDArray[Any]:
     """Reverse rows along the last axis, and repeat their first column behind their end."""
     first = np.broadcast_to(rows[..., :1], (*rows.shape[:-1], n_repeated))
     return np.concatenate([rows[..., ::-1], first], axis=-1)
+
+
+def at_once(tasks: Iterable[Callable[[], Result]], threads: int = 1) -> list[Result]:
+    """Call functions in threads; return their results in order."""
+    if threads == 1:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(threads) as pool:
+        return [waiting.result() for waiting in [pool.submit(task) for task in tasks]]
 
 
 def in_bands(work: Callable[[int, int], Any], n_rows: int, threads: int = 1) -> None:

@@ -8,6 +8,7 @@ sparsification curves and calibrations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.ndimage import distance_transform_cdt
 
 from sparsedepth.fitted import load_fitted
 from sparsedepth.neighbourhood import box_mean, local_variance
+from sparsedepth.stereo.rows import at_once, in_bands
 from sparsedepth.vocabulary import DepthMap, Floats
 
 WINDOW_PX, WIDE_WINDOW_PX = 5, 15
@@ -57,7 +59,7 @@ class Evidence:
     """The pixels that were filled, not matched."""
 
 
-def disparity_variance(evidence: Evidence) -> DepthMap:
+def disparity_variance(evidence: Evidence, threads: int = 1) -> DepthMap:
     """Estimate the squared error of each disparity.
 
     Returns
@@ -66,10 +68,21 @@ def disparity_variance(evidence: Evidence) -> DepthMap:
         The variance, in squared pixels, at most that of a number somewhere in the range.
     """
     matched, filled = load_fitted("stereo_variance").arrays["weights"].astype(np.float32)
-    exponent = np.zeros(evidence.disparity.shape, np.float32)
-    for ours, theirs, column in zip(matched, filled, features(evidence), strict=True):
-        exponent += np.where(evidence.unmatched, theirs, ours) * column
-    return bounded(np.exp(exponent), evidence.max_disparity).astype(np.float32)
+    height, width = evidence.disparity.shape
+    columns = [
+        np.broadcast_to(np.asarray(column, np.float32), (height, width)) for column in features(evidence, threads)
+    ]
+    variance = np.empty((height, width), np.float32)
+
+    def work(begin: int, end: int) -> None:
+        exponent = np.zeros((end - begin, width), np.float32)
+        unmatched = evidence.unmatched[begin:end]
+        for ours, theirs, column in zip(matched, filled, columns, strict=True):
+            exponent += np.where(unmatched, theirs, ours) * column[begin:end]
+        variance[begin:end] = bounded(np.exp(exponent), evidence.max_disparity)
+
+    in_bands(work, height, threads)
+    return variance
 
 
 def bounded(variance: Floats, max_disparity: int) -> Floats:
@@ -82,24 +95,25 @@ def bounded(variance: Floats, max_disparity: int) -> Floats:
     return variance * (most / (most + variance))
 
 
-def features(evidence: Evidence) -> list[Floats | float]:
+def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
     """Compute the `FEATURES` of each pixel, whose weighted sum is the logarithm of the variance."""
     disparity = np.asarray(evidence.disparity, np.float64)
     moved = np.minimum(np.abs(evidence.disparity - evidence.solved), MAX_MOVE_PX)
     unmatched = evidence.unmatched.astype(np.float32)
-    return [
-        1.0,
-        _log(0.05 + local_variance(disparity, WINDOW_PX)),
-        _log(0.05 + local_variance(disparity, WIDE_WINDOW_PX)),
-        box_mean(evidence.match_cost, WINDOW_PX),
-        _log(0.05 + moved**2),
-        np.log1p(_distance(evidence.unmatched)),
-        box_mean(unmatched, NEAR_SHARE_PX),
-        box_mean(unmatched, WIDE_SHARE_PX),
-        np.log1p(box_mean(_gradient(evidence.left), WINDOW_PX)),
-        evidence.disparity / np.float32(evidence.max_disparity),
-        float(np.log(evidence.max_disparity)),
+    tasks: list[Callable[[], Floats | float]] = [
+        lambda: 1.0,
+        lambda: _log(0.05 + local_variance(disparity, WINDOW_PX)),
+        lambda: _log(0.05 + local_variance(disparity, WIDE_WINDOW_PX)),
+        lambda: box_mean(evidence.match_cost, WINDOW_PX),
+        lambda: _log(0.05 + moved**2),
+        lambda: np.log1p(_distance(evidence.unmatched)),
+        lambda: box_mean(unmatched, NEAR_SHARE_PX),
+        lambda: box_mean(unmatched, WIDE_SHARE_PX),
+        lambda: np.log1p(box_mean(_gradient(evidence.left), WINDOW_PX)),
+        lambda: evidence.disparity / np.float32(evidence.max_disparity),
+        lambda: float(np.log(evidence.max_disparity)),
     ]
+    return at_once(tasks, threads)
 
 
 def _log(values: Floats) -> Floats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from sparsedepth.parallel import map_in_threads
 from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.occlusion import lr_difference
+from sparsedepth.stereo.rows import at_once
 from sparsedepth.stereo.solvers import semi_global
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
 
@@ -19,10 +21,10 @@ MIN_FRACTION_BETTER = 0.1
 def looks_swapped(pair: StereoPair, threads: int = 1) -> bool:
     """Test whether far more pixels match both ways if the views are exchanged."""
     factor = min(-(-pair.max_disparity // SEARCHED_DISPARITIES), *(max(side // 8, 1) for side in pair.shape))
-    left, right = (reduced(view, factor) for view in (pair.left, pair.right))
+    left, right = at_once([partial(reduced, view, factor) for view in (pair.left, pair.right)], threads)
     reach = min(max(-(-pair.max_disparity // factor), 1), left.shape[1] - 1)
     orders = (StereoPair(*views, max_disparity=reach) for views in ((left, right), (right, left)))
-    as_given, exchanged = map_in_threads(_consistent, orders, min(threads, 2))
+    as_given, exchanged = at_once([partial(_consistent, order) for order in orders], threads)
     return exchanged > as_given + MIN_FRACTION_BETTER
 
 
@@ -41,5 +43,6 @@ def _consistent(pair: StereoPair) -> float:
 def reduced(view: Floats, factor: int) -> Floats:
     """Average square blocks of a view; incomplete blocks are cut off."""
     height, width = (side // factor for side in view.shape[:2])
-    blocks = view[: height * factor, : width * factor].reshape(height, factor, width, factor, -1)
-    return blocks.mean(axis=(1, 3))
+    rows = np.add.reduce([view[down : height * factor : factor] for down in range(factor)])
+    sums = np.add.reduce([rows[:, aside : width * factor : factor] for aside in range(factor)])
+    return sums / np.float32(factor**2)

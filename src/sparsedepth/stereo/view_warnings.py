@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import stereo_costs
 from sparsedepth.stereo.ad_census import AdCensus
+from sparsedepth.stereo.rows import at_once
 from sparsedepth.vocabulary import DepthMap, Floats
 
 
@@ -44,6 +46,7 @@ def pair_warnings(
     unmatched: NDArray[np.bool_],
     max_disparity: int,
     limits: WarningLimits = LIMITS,
+    threads: int = 1,
 ) -> tuple[str, ...]:
     """Find what is suspicious about a pair.
 
@@ -59,13 +62,15 @@ def pair_warnings(
         End of the range, in pixels.
     limits
         When something is suspicious.
+    threads
+        That work at once.
 
     Returns
     -------
     Sentences: what was seen, what it means, and what to do.
     """
     return (
-        *_rectification(*row_shift(cost, disparity, unmatched, limits), limits),
+        *_rectification(*row_shift(cost, disparity, unmatched, limits, threads), limits),
         *_range(disparity[~unmatched], max_disparity, limits),
         *_filled(float(unmatched.mean()), limits),
     )
@@ -100,7 +105,11 @@ def _filled(share: float, limits: WarningLimits) -> list[str]:
 
 
 def row_shift(
-    cost: AdCensus, disparity: DepthMap, unmatched: NDArray[np.bool_], limits: WarningLimits = LIMITS
+    cost: AdCensus,
+    disparity: DepthMap,
+    unmatched: NDArray[np.bool_],
+    limits: WarningLimits = LIMITS,
+    threads: int = 1,
 ) -> tuple[float, float]:
     """Estimate by how many rows the right view is too low: at the centre, and how much more at one side than the other.
 
@@ -112,7 +121,8 @@ def row_shift(
     rows = np.arange(reach, height - reach, limits.row_step)
     if len(rows) < 3:
         return 0.0, 0.0
-    costs = np.stack([_costs(cost, disparity, rows, down) for down in range(-reach, reach + 1)])
+    offsets_down = range(-reach, reach + 1)
+    costs = np.stack(at_once([partial(_costs, cost, disparity, rows, down) for down in offsets_down], threads))
     valid, offsets, places = ~unmatched[rows], [], []
     for y in np.array_split(np.arange(len(rows)), 3):
         for x in np.array_split(np.arange(width), 3):
