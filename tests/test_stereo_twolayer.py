@@ -222,7 +222,8 @@ def test_what_the_right_view_does_not_show_takes_the_disparity_behind_it():
 
 
 def test_where_nothing_is_hidden_the_loop_is_the_plain_matcher():
-    views = StereoPair(*np.random.default_rng(0).uniform(0, 255, (2, 12, 30)), 4)
+    left, right = np.random.default_rng(0).uniform(0, 255, (2, 12, 30))
+    views = StereoPair(left, right, 4)
     level = np.zeros((12, 30), np.float32)
     runs = [
         list(two_layer(views, squared(views), winner_takes_all.solve, believe_nothing, np.random.default_rng(0),

@@ -128,13 +128,13 @@ NOISE_VARIANCE = 0.01
 """Of what neither dictionary explains, in squared standard deviations of a patch."""
 
 
-def fit_errors(train: Sequence[Sample]) -> Correct:
+def fit_errors(train: Sequence[Sample], steps: int = ERROR_STEPS) -> Correct:
     """Learn the errors of scenes, and choose the price of their codes on a third of these."""
-    atoms = learn_errors(train)
+    atoms = learn_errors(train, steps)
     return chosen({price: without_errors(atoms, price) for price in ERROR_PRICES}, train[::3])[1]
 
 
-def learn_errors(train: Sequence[Sample]) -> Floats:
+def learn_errors(train: Sequence[Sample], n_steps: int = ERROR_STEPS) -> Floats:
     """Learn atoms of the errors of filled maps, in standard deviations of the map's patch."""
     found = []
     for each in train:
@@ -145,7 +145,7 @@ def learn_errors(train: Sequence[Sample]) -> Floats:
         found.append(scaled[(np.nan_to_num(np.abs(errors)) > 1).mean(axis=1) > 0.02])
     patches = np.concatenate(found).astype(np.float32)
     noise = Stationary(NOISE_VARIANCE)
-    steps = learn(patches, N_ERROR_ATOMS, noise, steps=ERROR_STEPS, sparsity=SPARSITY, threads=1)
+    steps = learn(patches, N_ERROR_ATOMS, noise, steps=n_steps, sparsity=SPARSITY, threads=1)
     return list(steps)[-1].state.atoms
 
 

@@ -1,8 +1,8 @@
-"""Occlusions and the sparse prior over second-order stereo: the paper's Teddy and Cones (Figs. 9, 10), with controls."""
+"""Occlusions and the sparse prior over second-order stereo: the paper's Teddy and Cones (Figs. 9, 10), and controls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,9 @@ from sparsedepth_experiments._second_order_tables import (
     verdicts_of,
 )
 
-CONTINUED = (PLAIN, FILTERED, AGAIN, BOTH, FILLED, FILLED_FILTERED, PROPOSED, WITHOUT, WITH, BY_MEDIAN)
-ALL = (*CONTINUED, ANEW, ANEW_LOOP)
-SHORT = (PLAIN, AGAIN, FILLED, WITHOUT, WITH)
+CONTINUED: Sequence[str] = (PLAIN, FILTERED, AGAIN, BOTH, FILLED, FILLED_FILTERED, PROPOSED, WITHOUT, WITH, BY_MEDIAN)
+ALL: Sequence[str] = (*CONTINUED, ANEW, ANEW_LOOP)
+SHORT: Sequence[str] = (PLAIN, AGAIN, FILLED, WITHOUT, WITH)
 """Of the other solvers."""
 SEEDS, CONFIRMING_SEEDS = 5, 2
 

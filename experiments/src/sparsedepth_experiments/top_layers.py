@@ -29,6 +29,7 @@ from sparsedepth_experiments._second_order_jobs import PLAIN, Job
 from sparsedepth_experiments._top_layers import (
     EDGE_WINDOWS,
     ERROR_PRICES,
+    ERROR_STEPS,
     N_ERROR_ATOMS,
     VARIANCE_SCALES,
     Correct,
@@ -62,7 +63,7 @@ SEEDS = 5
 """Of the maps of Teddy and Cones."""
 
 
-def methods() -> dict[str, Fit]:
+def methods(error_steps: int = ERROR_STEPS) -> dict[str, Fit]:
     """List the top layers; what needs no scenes ignores them."""
 
     def needs_none(correct: Correct) -> Fit:
@@ -76,7 +77,7 @@ def methods() -> dict[str, Fit]:
         MEDIAN: needs_none(median_of_filled),
         ANOTHER: needs_none(another_matcher),
         BELIEF: needs_none(dictionary_belief),
-        ERRORS: fit_errors,
+        ERRORS: partial(fit_errors, steps=error_steps),
         EDGES: fit_edges,
         NOISE: fit_noise,
         REFINER: refiner(*EVERYTHING),
@@ -123,7 +124,7 @@ class Results:
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Fit every top layer to all folds but one and judge it on that one; write tables, verdicts and pictures."""
     plan = _quick_plan() if quick else _plan(progress)
-    fits, results, last = methods(), Results(), Results()
+    fits, results, last = methods(2 if quick else ERROR_STEPS), Results(), Results()
     total, done = len(fits) * len(plan.folds) + len(plan.last), 0
     for name, fit in fits.items():
         for fold in plan.folds:
@@ -224,7 +225,8 @@ def _described(plan: Plan) -> str:
         "of the errors of filled maps beside those of depth; what they explain is subtracted; the price of their "
         f"codes is one of {_listed(ERROR_PRICES)}. `{EDGES}`: weighted medians of radius {_listed(windows)}, in which "
         "pixels count by their colour. "
-        f"`{NOISE}`: the dictionary `phi1` under the variance that `match` estimates, times {_listed(VARIANCE_SCALES)}. "
+        f"`{NOISE}`: the dictionary `phi1` under the variance that `match` estimates, times one of "
+        f"{_listed(VARIANCE_SCALES)}. "
         f"`{REFINER}`: a network of {_listed(REFINER_UNITS)} hidden units scores candidates (the filled map, two "
         "medians, three medians along colours, the semi-global map, and that map filled) by their data costs, their "
         "agreement with neighbours and with the right view; the best one is taken wherever candidates are more than "
