@@ -129,6 +129,7 @@ MAY_IMPORT = {
         "pictures",
         "report",
         "findings",
+        "markdown",
         "parallel",
         "cluster",
         "coding",

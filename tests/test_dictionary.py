@@ -112,7 +112,16 @@ def test_mosaic_shows_every_atom_once():
     np.testing.assert_allclose(mosaic[1:4, 1:5], first / np.abs(first).max())
 
 
-SHIPPED = {"phi1": (16, 256), "phi2": (16, 256), "phi3": (16, 256), "phi1_32": (32, 1024), "default": (None, None)}
+SHIPPED = {
+    "phi1": (16, 256),
+    "phi2": (16, 256),
+    "phi3": (16, 256),
+    "phi1_annealed": (16, 256),
+    "phi1_32": (32, 1024),
+    "default": (None, None),
+}
+AS_IN_PAPER = ("phi1", "phi2", "phi3")
+"""From random atoms and without renewal: rarely used atoms stay noise, and repeated ones stay."""
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -126,10 +135,25 @@ def test_shipped_dictionaries(name):
         assert dictionary.n_atoms > dictionary.atoms.shape[1]
     for fact in ("unit", "normalisation", "noise", "trained_on", "seed", "version", "command"):
         assert dictionary.about[fact]
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name not in AS_IN_PAPER])
+def test_no_atom_is_repeated_or_noise(name):
+    dictionary = Dictionary.builtin(name)
     coherence = np.abs(dictionary.atoms @ dictionary.atoms.T) - np.eye(dictionary.n_atoms)
     assert coherence.max() < 0.99, "a repeated atom"
     kurtosis = ((dictionary.atoms / dictionary.atoms.std(axis=1, keepdims=True)) ** 4).mean(axis=1)
     assert np.median(kurtosis) > 4, "noise-like atoms (Gaussian noise has 3)"
+
+
+@pytest.mark.parametrize("name", AS_IN_PAPER)
+def test_the_papers_dictionaries_learned_shapes_from_noise(name):
+    """Neighbouring pixels of the most used atoms are alike; in noise they are uncorrelated, within 0.06."""
+    dictionary = Dictionary.builtin(name)
+    assert dictionary.about["start"] == "random"
+    pixels = dictionary.atoms[:16].reshape(16, 16, 16)
+    alike = pixels[:, :, 1:] * pixels[:, :, :-1] + pixels.swapaxes(1, 2)[:, :, 1:] * pixels.swapaxes(1, 2)[:, :, :-1]
+    assert (alike.sum(axis=(1, 2)) / 2 > 0.3).all()
 
 
 def test_an_unknown_name_lists_the_known_ones():

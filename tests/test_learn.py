@@ -17,10 +17,9 @@ from sparsedepth.coding.learn import (
     LearningState,
     Phase,
     paper_phases,
-    random_start,
     schedule,
-    start_from,
 )
+from sparsedepth.coding.starts import random_start, start_from
 from sparsedepth.coding.updates import BlockCoordinate, Gradient, _largest_eigenvalue
 from sparsedepth.patches import PatchPool
 

@@ -39,9 +39,12 @@ def write_made_part(path: Path, title: str, command: str, parts: Sequence[str], 
     return made
 
 
-def commit() -> str:
-    """Describe the commit that the project is at."""
-    if shutil.which("git") is None:
+def commit(folder: Path = Path()) -> str:
+    """Describe the commit that a folder of a repository is at; "unknown" where it is part of none."""
+    if shutil.which("git") is None or not _git(folder, "ls-files"):
         return "unknown"
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    return _git(folder, "describe", "--always", "--dirty", "--exclude=*") or "unknown"
+
+
+def _git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False).stdout.strip()

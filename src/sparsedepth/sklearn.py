@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsedepth.coding.infer import SparseCode, infer
-from sparsedepth.coding.learn import LearningState, learn, schedule, start_from
+from sparsedepth.coding.learn import LearningState, learn, schedule
 from sparsedepth.coding.noise import Jeffreys
+from sparsedepth.coding.starts import start_from
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import Batch, Normalised, PatchPool, normalise
 from sparsedepth.restore import Restorer

@@ -173,7 +173,7 @@ ELSEWHERE = {
     "InputWarning",  # the laws of warnings
     "confidence_variance", "read_confidence", "read_normals", "write_normals",  # the laws of formats
     "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading
-    "Competitor", "wavelet_frame",  # no map goes in
+    "Competitor", "tight_wavelet_frame", "wavelet_frame",  # no map goes in
     "save_bars", "save_calibration", "save_curves", "save_mosaic", "save_origin",  # these draw what we computed
     "write_figure",  # a figure goes in
 }  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from sparsedepth.coding.learn import PAPER_ROUNDS, learn, paper_phases, random_start
+from sparsedepth.coding.learn import PAPER_ROUNDS, learn, paper_phases
 from sparsedepth.coding.noise import Jeffreys, Stationary
+from sparsedepth.coding.starts import random_start
 from sparsedepth.data.middlebury import disparities
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import PatchStream

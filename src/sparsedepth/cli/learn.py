@@ -175,7 +175,7 @@ def _save(learned: LearningState, training: Training, output: Path) -> None:
     about = training.about | {
         "held_out_energy": json.dumps(history),
         "command": training.command(output, len(atoms)),
-        "commit": commit(),
+        "commit": commit(Path(sparsedepth.__file__).parent),
     }
     Dictionary(atoms, training.settings.shape, about).save(output)
 

@@ -17,8 +17,9 @@ import sparsedepth
 from sparsedepth.cli.batch.plan import find_sources
 from sparsedepth.cli.batch.spec import Notes
 from sparsedepth.cli.options import MapReader, load_dictionary
-from sparsedepth.coding.learn import PAPER_ROUNDS, ROUNDS, Phase, paper_phases, random_start, schedule, start_from
+from sparsedepth.coding.learn import PAPER_ROUNDS, ROUNDS, Phase, paper_phases, schedule
 from sparsedepth.coding.noise import Jeffreys, NoiseModel, Stationary
+from sparsedepth.coding.starts import random_start, start_from
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import PatchStream, thinned

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.coding.accumulate import Accumulate, Statistics, accumulate, total
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel, Stationary
+from sparsedepth.coding.starts import Batches, start_from
 from sparsedepth.coding.updates import BlockCoordinate, Gradient, Update
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import one_blas_thread
 from sparsedepth.patches import Batch, PatchPool
 from sparsedepth.tensor_files import encode_tensors, read_tensors
 from sparsedepth.vocabulary import Floats, InputError, Patches, Vector
-
-Batches = Callable[[int], Batch]
-"""From a step's number to its patches."""
 
 ANNEALING_VARIANCES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 """The noise variances of annealing, for patches of unit variance."""
@@ -44,8 +42,6 @@ MIN_USAGE_FRACTION = 0.02
 """An atom is replaced when its mean absolute coefficient falls below this share of the median atom's."""
 MAX_COHERENCE = 0.98
 """... or when it is this coherent with another atom."""
-APART = 1 << 40
-"""A step that learning never reaches: what a start is made of is not learned from again."""
 
 
 @dataclass(frozen=True)
@@ -317,52 +313,3 @@ def _idle(atoms: Floats, usage: Floats) -> NDArray[np.intp]:
     )
     twin = ((coherence > MAX_COHERENCE) & busier).any(axis=1)
     return np.flatnonzero(twin | (usage < MIN_USAGE_FRACTION * np.median(usage)))
-
-
-def start_from(batches: Batches, n_atoms: int, patch_shape: tuple[int, int] | None = None, seed: int = 0) -> Dictionary:
-    """Start with patches of the data, with a little noise, as atoms: far better than random ones."""
-    if n_atoms < 1:
-        raise InputError(f"{n_atoms} atoms were asked for; a dictionary has at least one")
-    patches: list[Patches] = []
-    while sum(map(len, patches)) < n_atoms:
-        patches.append(np.nan_to_num(batches(APART + len(patches)).patches))
-    atoms = np.concatenate(patches)[:n_atoms].astype(np.float32)
-    atoms += np.random.default_rng([seed, APART]).normal(0, 0.02, atoms.shape).astype(np.float32)
-    return Dictionary(atoms / np.linalg.norm(atoms, axis=1, keepdims=True), patch_shape or _square(atoms.shape[1]))
-
-
-def random_start(n_atoms: int, patch_shape: tuple[int, int], seed: int = 0) -> Dictionary:
-    """Start with Gaussian noise as atoms, as the paper does; no data is looked at.
-
-    Parameters
-    ----------
-    n_atoms
-        Number of atoms.
-    patch_shape
-        Height and width of a patch, in pixels.
-    seed
-        The same seed gives the same atoms.
-
-    Returns
-    -------
-    Dictionary
-        Atoms of norm 1.
-
-    Examples
-    --------
-    >>> random_start(4, (8, 8)).atoms.shape
-    (4, 64)
-    """
-    if n_atoms < 1:
-        raise InputError(f"{n_atoms} atoms were asked for; a dictionary has at least one")
-    atoms = np.random.default_rng([seed, APART]).standard_normal((n_atoms, patch_shape[0] * patch_shape[1]))
-    return Dictionary((atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(np.float32), patch_shape)
-
-
-def _square(n_pixels: int) -> tuple[int, int]:
-    side = math.isqrt(n_pixels)
-    if side * side != n_pixels:
-        raise InputError(
-            f"patches of {n_pixels} pixels are not square; give a Dictionary with its patch_shape as the start"
-        )
-    return side, side
