@@ -19,6 +19,7 @@ from sparsedepth import (
     DepthImage,
     Dictionary,
     InputError,
+    Intrinsics,
     Match,
     Origin,
     Restoration,
@@ -27,12 +28,15 @@ from sparsedepth import (
     denoise,
     files,
     inpaint,
+    point_cloud,
 )
+from sparsedepth.containers import unpack
 from sparsedepth.files import read, write
 
 Y, X = np.mgrid[:24, :32]
 SCENE = (2 + 0.05 * X + 0.02 * Y + np.where(X > 15, 1, 0)).astype(np.float32)
 SCENE[4:7, 5:8] = np.nan
+CAMERA = Intrinsics(30, 30, 15.5, 11.5)
 
 
 def restored() -> Restoration:
@@ -259,6 +263,46 @@ def test_tensors_come_back_on_their_device(monkeypatch):
         assert isinstance(found, Tensor)
         assert found.device == "cuda:1"
         np.testing.assert_array_equal(found.array, getattr(plain, name))
+
+
+class HalfTensor(Tensor):
+    """Of a type that NumPy does not know, as bfloat16 is."""
+
+    def detach(self) -> HalfTensor:
+        return HalfTensor(self.array, self.device, False)
+
+    def cpu(self) -> HalfTensor:
+        return HalfTensor(self.array, "cpu", self.gradient)
+
+    def float(self) -> Tensor:
+        return Tensor(self.array.astype(np.float32), self.device, self.gradient)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+
+def test_tensors_of_types_that_numpy_lacks_are_taken_as_float32():
+    array, wrap, _ = unpack(HalfTensor(SCENE))
+    assert wrap is not None
+    np.testing.assert_array_equal(array, SCENE.astype(np.float32))
+
+
+def test_results_with_real_tensors_become_files_and_clouds(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    given, plain = torch.tensor(SCENE), inpaint(SCENE, quality="fast")
+    result: Any = inpaint(given, quality="fast")
+    assert (result.depth.dtype, result.variance.device) == (given.dtype, given.device)
+    np.testing.assert_array_equal(result.depth.numpy(), plain.depth)
+    cloud = point_cloud(result, CAMERA)
+    np.testing.assert_array_equal(cloud.points, point_cloud(plain, CAMERA).points)
+    write(tmp_path / "x.npz", result)
+    np.testing.assert_array_equal(Restoration.load(tmp_path / "x.npz").depth, plain.depth)
+
+
+def test_results_with_xarrays_become_clouds():
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed")
+    cloud = point_cloud(inpaint(xarray.DataArray(SCENE), quality="fast"), CAMERA)
+    np.testing.assert_array_equal(cloud.points, point_cloud(inpaint(SCENE, quality="fast"), CAMERA).points)
 
 
 # --- signatures and documentation -----------------------------------------------------------------------------------

@@ -33,9 +33,17 @@ def unpack(depth: Any) -> tuple[Any, Wrap | None, Unit]:
     if all(hasattr(depth, name) for name in ("dims", "coords", "attrs", "values", "copy")):
         return depth.values, lambda result: _as_xarray(result, depth), _unit(depth.attrs)
     if hasattr(depth, "__dlpack__") and hasattr(depth, "detach"):
-        array = np.asarray(depth.detach().cpu())
-        return array, lambda result: _as_tensors(result, depth), ""
+        return _numbers(depth), lambda result: _as_tensors(result, depth), ""
     return depth, None, ""
+
+
+def _numbers(tensor: Any) -> Any:
+    """Return the numbers of a tensor; those of a type that NumPy lacks, such as bfloat16, as float32."""
+    here = tensor.detach().cpu()
+    try:
+        return np.asarray(here)
+    except TypeError:
+        return np.asarray(here.float())
 
 
 def _unit(attributes: Any) -> Unit:

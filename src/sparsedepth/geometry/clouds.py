@@ -105,8 +105,10 @@ class PointCloud:
         """Return an `open3d.geometry.PointCloud` with points, normals and colours; it needs Open3D."""
         try:
             import open3d  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise InputError("to_open3d needs the package open3d; install it, or write a .ply that it reads") from None
+        except ImportError as error:
+            raise InputError(
+                f"to_open3d needs the package open3d ({error}); install it, or write a .ply that it reads"
+            ) from None
         cloud, vectors = open3d.geometry.PointCloud(), open3d.utility.Vector3dVector
         cloud.points = vectors(self.points.astype(np.float64))
         cloud.normals = vectors(self.normals.astype(np.float64))

@@ -138,7 +138,7 @@ class Restoration(Shown):
     @property
     def image(self) -> DepthImage:
         """The restored map with what its numbers mean, as float32."""
-        return DepthImage(self.depth, self.unit, self.kind, self.profile, metadata=self.metadata)
+        return DepthImage(np.asarray(self.depth), self.unit, self.kind, self.profile, metadata=self.metadata)
 
     def described_by(self, image: DepthImage) -> Restoration:
         """Return the result with the unit, the kind, the profile and the metadata of an image."""
