@@ -53,7 +53,7 @@ __all__ = [
     "point_cloud",
     "weighted_lasso",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES_OF = {
     "": "coding files geometry metrics patches restore sensors stereo streams",
