@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparsedepth.coding.infer import infer, sparse_codes
 from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
-from sparsedepth.coding.overlap import sum_fitted_patches
+from sparsedepth.coding.overlap import Corners, sum_fitted_patches
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Normalised, Window, add_tiles, normalise
@@ -38,6 +38,8 @@ class PatchCoder:
     max_rounds: int = 300
     flat_rounds: int | None = None
     """Iterations for flat patches, where they need fewer than the others."""
+    flat_step: int = 1
+    """Of so many rows and columns of patches, flat ones are coded in one, and count for all."""
     unit: float | None = None
     """Divisor of patches after subtracting their median; None: their own standard deviation, after their mean."""
     free_mean: bool = False
@@ -190,20 +192,19 @@ def _sums(whole: Rows, coder: PatchCoder, window: Window | None, threads: int, *
     rows, columns = shape[-2], shape[-1]
     height = coder.dictionary.patch_shape[0]
     window = window or Window.full((rows, columns))
-    tops, lefts = window.corners(coder.dictionary.patch_shape, coder.stride)
     plain = coder.unit is not None and whole.units is None and not (coder.refit or with_noise)
-    tops = (np.arange(0, whole.depth.size // columns, rows)[:, None] + tops).ravel()
+    corners = Corners.of(window, coder, whole.depth.size // (rows * columns), rows)
     whole = whole.flat()
     sums = np.zeros((6 if with_noise else 3, *whole.depth.shape))
 
     def sum_band(band: slice) -> tuple[NDArray[np.intp], Floats]:
-        mine = tops[band]
-        shown, below = whole.rows(slice(mine[0], mine[-1] + height)), mine - mine[0]
+        mine, below = corners.tops[band], corners.rows(band)
+        shown = whole.rows(slice(mine[0], mine[-1] + height))
         if plain:
-            return mine, sum_fitted_patches(shown, coder, below, lefts)
-        return mine, _sum_band(shown, coder, below, lefts, with_noise)
+            return mine, sum_fitted_patches(shown, coder, below)
+        return mine, _sum_band(shown, coder, below.tops, below.lefts, with_noise)
 
-    for mine, part in map_in_threads(sum_band, _bands(len(tops), len(lefts), coder.band), threads):
+    for mine, part in map_in_threads(sum_band, _bands(len(corners.tops), len(corners.lefts), coder.band), threads):
         sums[:, mine[0] : mine[-1] + height] += part
     return sums.reshape(-1, *shape)
 

@@ -61,6 +61,7 @@ def patch_coder(dictionary: Dictionary | None, quality: str, settings: Settings)
         tolerance=effort.tolerance,
         max_rounds=effort.rounds,
         flat_rounds=effort.rounds - chosen.flat_rounds_less,
+        flat_step=effort.flat_step,
         unit=chosen.noise_floor,
         free_mean=True,
         window=chosen.window,
