@@ -217,9 +217,6 @@ def _fit_smooth_part(
     added = simulation.noise != 0
     limit = float(np.quantile(scores.local_residual[valid], fraction)) if fraction < 1 else np.inf
     smooth = valid & (scores.local_residual <= limit)
-    score = scores.score[smooth].astype(np.float32)
-    residual = scores.residual[smooth]
-    ordered = np.sort(score)
     # Noise raises the local residual around it, so all added noise counts, also what is no longer in the smooth part;
     # but the simulated parts may by chance have more or less smooth pixels than the map.
     sampled = simulation.sample(valid)
@@ -228,13 +225,17 @@ def _fit_smooth_part(
     their_score = np.where(simulated.local_residual <= limit, simulated.score, -1)[added]
     score_before = simulation.sample(scores.score)[added]
     their_size = _log_size(simulated.residual[added])
+    score = scores.score[smooth].astype(np.float32)
+    large = score >= their_score[their_score >= 0].min(initial=np.inf)  # no threshold lies below
+    score, log_size = score[large], _log_size(scores.residual[smooth][large])
+    ordered = np.sort(score)
     best, least = None, np.inf
     for weight, amplitude in zip(weights, AMPLITUDES, strict=True):
         outliers, threshold = _bound_fraction(ordered, valid.sum(), their_score, weight * ratio, settings)
         theirs, ours = their_score > threshold, score > threshold
         single = weight * (theirs & (score_before <= threshold))  # noise on top of noise is larger than what was added
         count, mass = int(ours.sum()), single.sum()
-        excess = _log_size(residual[ours]).mean() - (single @ their_size) / mass if count and mass > 0 else 0.0
+        excess = log_size[ours].mean() - (single @ their_size) / mass if count and mass > 0 else 0.0
         prior = settings.prior_count
         misfit = (count * abs(excess) + prior * abs(np.log(amplitude))) / (count + prior)
         if misfit < least:

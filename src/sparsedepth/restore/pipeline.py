@@ -83,13 +83,12 @@ def fit(
 def find_artefacts(sample: Tile, settings: Settings) -> tuple[tuple[Artefact, ...], Removal]:
     """Fit every kind of artefact on a sample without the kinds before it; return those found, and the sample."""
     found: list[Artefact] = []
-    removal = Removal.nothing(sample)
+    removal, step = Removal.nothing(sample), quantization_step(sample.depth, settings.scores)
     for name, kind in ARTEFACTS.items():
-        if getattr(settings, name) is not None:
+        if getattr(settings, name) is not None and (artefact := kind.fit(removal.tile, step, settings)):
+            found.append(artefact)
+            removal = removal.then(artefact)
             step = quantization_step(removal.tile.depth, settings.scores)
-            if artefact := kind.fit(removal.tile, step, settings):
-                found.append(artefact)
-                removal = removal.then(artefact)
     return tuple(found), removal
 
 

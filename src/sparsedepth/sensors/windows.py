@@ -207,32 +207,42 @@ def _autocovariance(fits: WindowFits, settings: SensorSettings) -> tuple[Floats,
 
 
 def _projected(correlation: Correlation, settings: SensorSettings) -> tuple[Floats, Floats, float]:
-    """Compute the mean autocovariance of noise of variance one after a quadratic fit: lags along both axes, lag zero.
-
-    With the covariance R and the projection H on the surfaces, the residuals have R - HR - RH + HRH. Each of the terms
-    is a sum of outer products, whose mean at a lag is a correlation of pictures.
-    """
-    side, size = settings.window_px, 2 * settings.window_px
-    basis = quadratic_basis(side)
-    lag = np.minimum(np.arange(size), size - np.arange(size))
-    covariance = correlation(lag[:, None], lag[None, :])
-    pictures, counts = _basis_spectrum(side)
-    blurred = np.fft.irfft2(pictures * np.fft.rfft2(covariance).real, s=(size, size))[:, :side, :side]
-    within = blurred.reshape(N_TERMS, -1) @ basis
-    taken = np.zeros((N_TERMS, size, size))
-    taken[:, :side, :side] = blurred - (within @ basis.T).reshape(N_TERMS, side, side) / 2
-    lost = np.fft.irfft2(2 * (pictures.conj() * np.fft.rfft2(taken)).sum(0).real, s=(size, size))
-    left = covariance - lost / counts
-    lags = slice(1, settings.correlation_lags)
-    return left[0, lags], left[lags, 0], float(left[0, 0])
+    """Compute the mean autocovariance of unit noise after a quadratic fit: lags along both axes, lag zero."""
+    side, lags = settings.window_px, settings.correlation_lags
+    lag = np.arange(side)
+    left = _projection(side, lags) @ correlation(lag[:, None], lag[None, :]).ravel()
+    return left[1:lags], left[lags:], float(left[0])
 
 
 @lru_cache(maxsize=8)
-def _basis_spectrum(side: int) -> tuple[Floats, Floats]:
-    """Return the spectra of the basis, zero padded, and the number of pairs of pixels at each lag."""
-    padded = np.zeros((N_TERMS + 1, 2 * side, 2 * side))
-    padded[:N_TERMS, :side, :side] = quadratic_basis(side).T.reshape(N_TERMS, side, side)
-    padded[N_TERMS, :side, :side] = 1
-    spectra: Any = np.fft.rfft2(padded)
-    counts = np.round(np.fft.irfft2(np.abs(spectra[N_TERMS]) ** 2, s=(2 * side, 2 * side)))
-    return spectra[:N_TERMS], np.maximum(counts, 1)
+def _projection(side: int, lags: int) -> Floats:
+    """Return the matrix from the covariance at all lags to that of residuals at lag zero, along rows, along columns.
+
+    With the covariance R and the projection H on the surfaces, the residuals have R - HR - RH + HRH. Its mean at a lag
+    is linear in R. HR and RH are sums of outer products, whose sum at a lag is a correlation of pictures.
+    """
+    basis = quadratic_basis(side).T.reshape(N_TERMS, side, side)
+    spectra = np.fft.rfft2(basis, s=(2 * side, 2 * side))
+    wanted = [(0, 0), *((0, lag) for lag in range(1, lags)), *((lag, 0) for lag in range(1, lags))]
+    matrix = np.empty((len(wanted), side, side))
+    for row, (down, right) in zip(matrix, wanted, strict=True):
+        row[:] = _lost_at(down, right, basis, spectra) / -((side - down) * (side - right))
+        row[down, right] += 1
+    return matrix.reshape(len(wanted), -1)
+
+
+def _lost_at(down: int, right: int, basis: Floats, spectra: Any) -> Floats:
+    """Return what the covariance at each lag contributes to what a fit takes away at one lag, over all pairs."""
+    side = basis.shape[-1]
+    both, there, back = np.zeros_like(basis), slice(0, side - down), slice(down, side)
+    both[:, back, right:] += basis[:, there, : side - right]
+    both[:, there, : side - right] += basis[:, back, right:]
+    flat, pictures = basis.reshape(N_TERMS, -1), both.reshape(N_TERMS, -1)
+    once = (pictures - pictures @ flat.T @ flat / 2).reshape(basis.shape)
+    size = (2 * side, 2 * side)
+    sums = np.fft.irfft2((np.fft.rfft2(once, s=size).conj() * spectra).sum(0), s=size)
+    for axis in (0, 1):  # the covariance is the same on both sides
+        sums = np.moveaxis(sums, axis, 0)
+        sums[1:side] += sums[:-side:-1]
+        sums = np.moveaxis(sums[:side], 0, axis)
+    return sums
