@@ -20,3 +20,15 @@ def test_flat_patches_need_fewer_iterations_and_others_get_all():
     assert_allclose(average_patches(flat, coder).mean, average_patches(flat, thorough).mean, atol=0.1 * floor)
     assert (average_patches(flat, coder).mean != average_patches(flat, thorough).mean).any()
     assert_array_equal(average_patches(other, coder).mean, average_patches(other, thorough).mean)
+
+
+def test_flat_patches_lie_apart_and_count_for_those_between():
+    coder, floor = patch_coder(None, "best", Settings()), Settings().coding.noise_floor
+    dense = replace(coder, flat_step=1)
+    wavy = np.sin(np.mgrid[:40, :48].sum(axis=0) / 6).astype(np.float32)
+    flat, other = 0.8 * floor * wavy, 20 * floor * wavy
+    some, every = average_patches(flat, coder), average_patches(flat, dense)
+    assert_allclose(some.mean, every.mean, atol=0.1 * floor)
+    assert_allclose(some.weight[8:-8, 8:-8], every.weight[8:-8, 8:-8], rtol=0.02)
+    assert_array_equal(average_patches(other, coder).weight, average_patches(other, dense).weight)
+    assert_allclose(average_patches(flat[::-1], coder).mean[::-1], some.mean, atol=0.01 * floor)

@@ -74,7 +74,8 @@ class Window:
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows and columns, relative to the window, where the map's patches within it begin.
 
-        ``every`` takes the first and the last of them, and between them about one of so many.
+        ``every`` takes the first and the last of them, and between them one of so many, counted from either end: in
+        the middle two may lie closer.
         """
         rows, columns = (
             starts[(starts >= side.start) & (starts + patch <= side.stop)] - side.start

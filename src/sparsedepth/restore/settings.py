@@ -23,7 +23,7 @@ class Effort:
     stride: int  #: Pixels between patches of eight; larger patches lie further apart in proportion.
     rounds: int  #: Most iterations of the coding.
     tolerance: float = 0.0  #: Relative change at which the coding stops.
-    flat_step: int = 1  #: Flat patches are coded in one of so many rows and columns of patches.
+    flat_step: int = 1  #: Flat patches are coded in one of so many rows and columns of patches; 1 = in all.
 
 
 class Qualities:
@@ -45,7 +45,7 @@ class CodingSettings(Qualities):
     sparsity: float = 1.2  #: Cost of a unit of code, in noise floors.
     fast: Effort = Effort(5, 16)
     balanced: Effort = Effort(2, 24)
-    best: Effort = Effort(1, 32, flat_step=2)
+    best: Effort = Effort(1, 32, flat_step=2)  #: The step halves the time, within 0.1 dB on development maps.
     flat_rounds_less: int = 8  #: Iterations less for flat patches: -0.06 dB in the mean of 32 crops, -1.8 at worst.
     window: float = 0.2  #: Standard deviation of the weight of a patch's pixels, in patch sides.
 
