@@ -73,21 +73,21 @@ sphinx_gallery_conf = {
 
 
 def write_commands(path: Path) -> None:
-    """The page of commands, from what they say of themselves."""
-    lines = ["# Commands", "", "`sparsedepth COMMAND --help` says the same.", ""]
+    """Write the page of commands from their help texts."""
+    lines = ["# Commands", "", "`sparsedepth COMMAND --help` prints the same.", ""]
     for name in COMMANDS:
         command = load(name)
         lines += [f"## {name}", "", *(line.strip() for line in (command.help or "").splitlines()), ""]
-        lines += [*(_told(option) for option in command.params if option.name != "help"), ""]
+        lines += [*(_described(option) for option in command.params if option.name != "help"), ""]
     text = "\n".join(lines)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 
 
-def _told(option: Any) -> str:
+def _described(option: Any) -> str:
     is_option = option.param_type_name == "option"
     called = ", ".join(f"`{word}`" for word in option.opts) if is_option else f"`{option.name.upper()}`"
-    return f"* {called}{' (needed)' if option.required else ''}: {option.help or ''}"
+    return f"* {called}{' (required)' if option.required else ''}: {option.help or ''}"
 
 
 write_commands(HERE / "commands.md")

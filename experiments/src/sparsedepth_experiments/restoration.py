@@ -1,5 +1,7 @@
-"""The default restoration on development maps, against competitors whom the truth has tuned, over a zoo of noise and
-holes; and whether its variance is calibrated."""
+"""The default restoration on development maps with many kinds of noise and holes, and the calibration of its variance.
+
+Its competitors have parameters that were chosen with the truth.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def _plan() -> Plan:
 
 
 def _quick_plan() -> Plan:
-    """Parts of a map that needs no data set, under a few rows."""
+    """Plan parts of a map that needs no data set, under a few rows."""
     note = (
         "A quick run: one small part of the Motorcycle disparities stands in for laser maps and one for disparity maps."
     )
@@ -82,7 +84,7 @@ def _tof_maps() -> list[tuple[str, int]]:
 
 
 def bars_of(results: Results, plan: Plan) -> list[Bar]:
-    """Everything that was asked of the default method before it was measured."""
+    """Compare a run with what was asked of the default method before it was measured."""
     have = {row.name for row in plan.rows}
     bars = []
     for kind, margin in (("disparity", 0.5), ("laser", 1.0)):
@@ -132,7 +134,7 @@ def _impulse_bars(results: Results, kind: str, name: str, margin: float) -> list
 
 
 def _never_below(results: Results) -> Bar:
-    """Over every map of every row of noise."""
+    """Count the noisy maps that became worse, over all rows."""
     worst, where, below, n = np.inf, "", 0, 0
     for kind, by_row in results.psnr.items():
         for row, by in by_row.items():

@@ -1,8 +1,8 @@
 """Baselines: common methods for noisy and incomplete depth maps.
 
 Every one is a pure function from a float map to a float map. NaN is missing: it takes no part, and stays NaN, except
-in `biharmonic` and `linear`, which fill. Strengths and thresholds are in units of the map, so a map in millimetres
-with a parameter in millimetres gives the map in metres times a thousand; the weight of `tv_l1` needs no unit.
+in `biharmonic` and `linear`, which fill. Strengths and thresholds are in units of the map; the weight of
+`tv_l1` has no unit.
 """
 
 from __future__ import annotations

@@ -31,8 +31,9 @@ def median(depth: ArrayLike, size: int = 3) -> DepthMap:
 def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> DepthMap:
     """Replace pixels that differ from their neighbours by more than the threshold by the window's median.
 
-    A pixel differs by the mean of its smaller half of absolute differences to its neighbours (rank-ordered absolute
-    differences, ROAD), in units of the map: an edge has like neighbours on its own side and is left alone. With
+    The difference of a pixel is the mean of the smaller half of its absolute differences to its neighbours
+    (rank-ordered absolute differences, ROAD), in units of the map. A pixel at an edge has similar neighbours on its
+    own side, and stays. With
     threshold 0 this is `median`, with an infinite one the identity.
     """
     values = map_of(depth)

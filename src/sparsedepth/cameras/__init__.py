@@ -1,7 +1,7 @@
 """Depth cameras behind one small protocol: RealSense, OpenNI and a simulated one.
 
 * ``open_camera("realsense")`` returns a `Camera`: a context manager, and an iterable of `CameraFrame`.
-* ``NewestFrames(camera)`` reads it in a thread, and gives the newest frame to whoever is slower.
+* ``NewestFrames(camera)`` reads it in a thread, and returns the newest frame to a slower consumer.
 * A driver is imported when its camera is opened; the extra ``sparsedepth[camera]`` installs them.
 """
 

@@ -1,8 +1,8 @@
 """A batched solver for codes and variances together: ADMM whose steps are matrix products over many patches.
 
 Eq. 6 is split as v = f - Phi a (the residual) and z = a (the codes), with penalties m1 and m2. The step for `a` is a
-ridge regression whose matrix depends on the dictionary and on rho = m2 / m1 only, *not* on the variances, so one
-factor serves all patches. With b = z - u2, c = f - v + u1 (u1, u2 the scaled multipliers) and G = Phi Phi',
+ridge regression. Its matrix depends on the dictionary and on rho = m2 / m1, *not* on the variances: one factor serves
+all patches. With b = z - u2, c = f - v + u1 (u1, u2 the scaled multipliers) and G = Phi Phi',
 
     a         = b + Phi' inv(G + rho I) (c - Phi b)
     f - Phi a = (f - c) + rho inv(G + rho I) (c - Phi b)          since G inv(G + rho I) = I - rho inv(G + rho I),
@@ -11,11 +11,11 @@ which leaves two products an iteration: Phi b, and (c - Phi b) times the stacked
 model's closed form at each iteration's residual.
 
 **Penalties.** Each patch is measured in its own unit, h = lambda / m2, so that soft thresholding is clipping at 1.
-A good m2 is lambda over a typical coefficient and a good m1 a fraction of the largest precision; a typical coefficient
-is the patch's rms up to a constant, hence m2 = 3 lambda / rms and m1 = 0.3 sqrt(sigma_0 / rms) / floor, half of it
-where the variances are fixed (docs/decisions.md has the grid behind the constants and the root). The ratio rho is
-rounded to a coarse grid, the error shared by m1 and m2, so that few factors serve patches of all contrasts; a patch's
-penalties depend on nothing but that patch.
+A good m2 is lambda over a typical coefficient, and a good m1 is a fraction of the largest precision. A typical
+coefficient is the patch's rms up to a constant. Hence m2 = 3 lambda / rms and m1 = 0.3 sqrt(sigma_0 / rms) / floor;
+half of that m1 where the variances are fixed. docs/decisions.md has the grid behind the constants and the root. The
+ratio rho is rounded to a coarse grid, so that few factors serve patches of all contrasts; m1 and m2 share the error.
+The penalties of a patch depend on that patch alone.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ def _measure(patches: Patches, noise: NoiseModel) -> Floats:
     """Measure the contrast, the typical small floor and the typical small initial variance of each patch (3, n).
 
     A typical small variance is the lower quartile over the known pixels: the reliable pixels set the penalties, and a
-    few absurdly good ones do not spoil them. The contrast is the rms; where variances are inferred, of values clipped
-    at three times their ninth decile, because an outlier will be explained as noise and not by codes.
+    few extreme ones do not matter. The contrast is the rms. Where variances are inferred, values are first clipped at
+    three times their ninth decile: an outlier will be explained as noise, not by codes.
     """
     floor, pixels = noise.floor_variance(patches), patches.shape[1]
     rms, scratch = np.empty(len(patches)), np.empty(pixels + 1, patches.dtype)
@@ -302,8 +302,8 @@ class Block:
     def relative_gap(self) -> Vector:
         """Compute the duality gap of the weighted lasso over its objective, for fixed variances.
 
-        In the block's units the objective is sum r^2 / (2 load) + rho |z|_1, and u1, shrunk until |Phi' u1| <= rho, is
-        a feasible dual point: much nearer the optimum than the residual is.
+        In the block's units the objective is sum r^2 / (2 load) + rho |z|_1. The feasible dual point is u1, shrunk
+        until |Phi' u1| <= rho. It is much nearer to the optimum than the residual.
         """
         ratio = ratio_of(self._exponent)
         codes, spent = self._codes_and_spent()

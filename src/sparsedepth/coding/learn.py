@@ -1,7 +1,7 @@
 """Dictionary learning: code a batch, update the atoms (Eq. 7), repeat; an iterator of steps that can resume.
 
-What a move needs to know of a batch adds up over its patches (`coding.accumulate`), so a batch may be coded in one
-place or in many: the sums are taken in one order, and the dictionary is the same to the last bit.
+An update needs sums over the patches of a batch (`coding.accumulate`). So a batch may be coded in one process or in
+many. The sums are added in one order: the dictionary is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -205,13 +205,13 @@ def learn(
 ) -> Iterator[LearningStep]:
     """Learn a dictionary from normalised patches; yields after each step, so the caller shows progress or stops.
 
-    The same arguments give the same dictionary, whatever the number of threads, and a run resumed from any step's
-    state ends as if it had never stopped.
+    The same arguments give the same dictionary, whatever the number of threads. A run resumed from the state of any
+    step ends as if it had never stopped.
 
     Parameters
     ----------
     patches
-        (n, pixels), NaN = missing, from which batches are drawn by ``seed``; or a function from the step's number to
+        (n, pixels), NaN = missing; batches are drawn from them by ``seed``. Or a function from the number of a step to
         its `Batch`, such as a `PatchStream`.
     start
         A dictionary, or how many atoms to begin with (square patches of the data).

@@ -1,9 +1,9 @@
 """Matrix products in which no row of the result depends on the other rows, to the last bit.
 
-A BLAS computes the rows that fill no whole tile of its registers by other code than the rest, which rounds otherwise:
-so rows are padded to whole tiles. Some (OpenBLAS for processors with AVX2 and no AVX-512) also round the first and the
-last numbers of a column in memory otherwise, in half of the columns: there rows lie across, so that these numbers are
-those of a few idle rows, and no more are multiplied together than it takes at once. A trial decides which is needed.
+A BLAS computes rows that do not fill a whole tile of its registers by other code, which rounds differently. So rows
+are padded to whole tiles. OpenBLAS for processors with AVX2 and no AVX-512 also rounds the first and the last numbers
+of half of the columns in memory differently. There rows are stored as columns, with idle rows at both ends, and no
+more are multiplied together than one call of the kernel takes. A trial decides which layout is needed.
 """
 
 from __future__ import annotations

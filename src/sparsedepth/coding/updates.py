@@ -14,8 +14,8 @@ from sparsedepth.vocabulary import Floats
 class Gradient:
     """The paper's update rule: a step against the gradient of Eq. 7, averaged over the batch.
 
-    The step is ``rate / (1 + step / decay)`` over the largest curvature of the energy with respect to the atoms, so one
-    rate suits all patch sizes, noise levels and units. Beyond 2 the energy of *fixed* codes would rise; codes that
+    The step is ``rate / (1 + step / decay)`` over the largest curvature of the energy with respect to the atoms. So
+    one rate suits all patch sizes, noise levels and units. Beyond 2 the energy of *fixed* codes would rise; codes that
     follow the atoms allow a little more.
     """
 
@@ -56,10 +56,9 @@ def _largest_eigenvalue(matrix: Floats, iterations: int = 16) -> float:
 class BlockCoordinate:
     """An update rule that minimises a quadratic upper bound of the energy, atom by atom; faster while noise is large.
 
-    With weights w = smallest variance / variance <= 1, the weighted misfit of a patch is at most the plain misfit to
-    the target T = w * residual + reconstruction, so codes'codes and codes'T, averaged over past batches
-    (``averaging``), say all there is to know; codes'T is the smallest variance times the descent, plus codes'codes
-    times the atoms. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
+    The weights are w = smallest variance / variance <= 1. The weighted misfit of a patch is at most the plain misfit
+    to the target T = w * residual + reconstruction. So codes'codes and codes'T suffice, averaged over past batches
+    (``averaging``). codes'T is the smallest variance times the descent, plus codes'codes times the atoms. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
     """
 
     averaging: float = 0.9

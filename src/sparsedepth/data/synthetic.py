@@ -1,7 +1,7 @@
 """Synthetic noise and holes over clean maps: the paper's impulses, and what sensors and stereo matching leave.
 
-Every animal is a function of a map and a random generator: unknown pixels stay unknown, the type stays, and lengths in
-depth are in deviations of the map, so that the unit does not matter. What is said to depend on *near* and *far* needs
+Each kind is a function of a map and a random generator. Missing pixels stay missing, and the type stays. Lengths in
+depth are in standard deviations of the map, so the unit does not matter. Kinds that depend on near and far need
 ``near``: 1 where large values are near, as in disparities; -1 where they are far, as in ranges.
 """
 
@@ -29,8 +29,8 @@ def corrupted(depth: DepthMap, share: float, rng: np.random.Generator, amplitude
 
 
 PAPER_RANGE = 1.8815
-"""The range of the paper's map in units of its noise: with variances uniform in (0, 1) at 1 % of the pixels the mean
-squared error is 0.005, and its noisy map has 28.5 dB over the range."""
+"""Range of the paper's map in units of its noise. With variances uniform in (0, 1) at 1 % of the pixels, the mean
+squared error is 0.005. The noisy map of the paper has 28.5 dB over the range."""
 
 
 def corrupted_as_in_paper(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
@@ -120,17 +120,17 @@ def with_matching_shadows(depth: DepthMap, near: int, widest: float = 12.0) -> D
 def with_kinect_shadows(depth: DepthMap, near: int, rng: np.random.Generator, widest: float = 8.0) -> DepthMap:
     """Remove pixels as a structured-light camera does: ragged shadows of the projector, and patches without echo.
 
-    The projector stands to the left; half of the pixels at the rims of its shadows are lost too, and blots of 2 to 5
-    pixels in radius until they cover a hundredth of the map.
+    The projector is to the left. Half of the pixels at the rims of its shadows are lost too. Discs of 2 to 5 pixels in
+    radius are removed until they cover a hundredth of the map.
     """
     shadow = hidden_behind(depth[:, ::-1], near, widest)[:, ::-1]
     rims = np.asarray(binary_dilation(shadow, np.ones((3, 3))), bool) & (rng.random(depth.shape) < 0.5)
     rows, columns = np.indices(depth.shape)
-    blots = np.zeros(depth.shape, bool)
-    while blots.mean() < 0.01:
+    discs = np.zeros(depth.shape, bool)
+    while discs.mean() < 0.01:
         row, column = rng.integers(depth.shape[0]), rng.integers(depth.shape[1])
-        blots |= np.hypot(rows - row, columns - column) <= rng.uniform(2, 5)
-    return np.where(shadow | rims | blots, np.nan, depth).astype(depth.dtype)
+        discs |= np.hypot(rows - row, columns - column) <= rng.uniform(2, 5)
+    return np.where(shadow | rims | discs, np.nan, depth).astype(depth.dtype)
 
 
 def hidden_behind(depth: DepthMap, near: int, widest: float) -> NDArray[np.bool_]:

@@ -33,16 +33,8 @@ def estimate(
 
     Parameters
     ----------
-    frames
-        Maps (height, width) of one scene, positive, in one unit; NaN = missing. Repeated frames are left out.
-    unit, name
-        Unit of the maps, and a name for the record.
-    poses
-        Camera-to-world matrices (4, 4) of a moving camera, in the unit of the maps; None = a static camera.
-    intrinsics
-        (fx, fy, cx, cy) in pixels; wanted with poses.
-    settings
-        Thresholds of the single-frame estimate and of the smoothing.
+    frames, unit, name, poses, intrinsics, settings
+        As `sparsedepth.sensors.calibrate` takes them.
 
     Returns
     -------
