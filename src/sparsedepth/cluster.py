@@ -1,8 +1,7 @@
 """Restoring and learning by the workers of a Dask cluster; needs the extra ``sparsedepth[cluster]``.
 
-Files stay with the one who asks: maps travel to the workers and results travel back, so that no shared disk is needed,
-and nothing but this process writes. Whatever a worker had when it died is done again by another one. A result does not
-depend on who made it.
+This process reads and writes all files. Maps are sent to the workers and results come back, so no shared disk is
+needed. If a worker dies, another one repeats its work. A result does not depend on the worker that made it.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ def slots(client: Client) -> int:
 class Restoring:
     """Restoration by the workers of a cluster; may be called by many threads at once.
 
-    The function, with its dictionary, is itself the result of a task: it is sent to each worker once, and should all
-    that have it die, it is made again. A map whose result grows in files (``out``) is restored here, with the files.
+    The function, with its dictionary, is itself the result of a task. It is sent to each worker once, and made again if
+    all workers that have it die. A map whose result grows in files (``out``) is restored here, with the files.
     """
 
     def __init__(self, client: Client, restore: Callable[..., Restoration]) -> None:

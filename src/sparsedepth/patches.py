@@ -192,7 +192,7 @@ class PatchPool:
 class PatchStream:
     """Random patches of some maps: batch number ``step`` is always the same for the same seed, so a run can resume.
 
-    A patch is taken if enough of it is known and it is not flat; it is centred and scaled to about unit variance, and
+    A patch is taken if enough of it is known and it is not flat. It is centred, scaled to about unit variance, and
     flipped and transposed at random. Thresholds are relative to the standard deviation of the whole map, so units do
     not matter. ``scale="map"`` divides a patch by that deviation instead: patches keep their contrast, as in the
     paper's learning. ``holes="keep"`` turns unknown pixels into zeros and treats them as data (its Approach 2).

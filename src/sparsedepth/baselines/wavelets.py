@@ -15,8 +15,8 @@ def wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4") -> Flo
     """Compute the synthesis atoms of the translation-invariant 7-9 wavelet transform: unit norm, one a row.
 
     At each level an atom of each of three orientations is centred at every pixel, and a scaling function of the last
-    level. Atoms are cut at the patch's border, as a frame on the whole map would be by looking at a patch of it; to
-    wrap them round would join opposite sides of patches that have nothing to do with each other. Atoms centred outside
+    level. Atoms are cut at the border of the patch, like those of a frame on the whole map. Periodic atoms would
+    join opposite sides of a patch. Atoms centred outside
     are left out: their remainders are nearly single pixels and would explain noise. The levels are those whose atoms
     keep 95 % of their energy inside the patch when they are centred in it: 3 in 16 x 16, and 2560 atoms.
     """

@@ -46,12 +46,12 @@ def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> Depth
 def nl_means(depth: ArrayLike, strength: float, patch: int = 3, distance: int = 3) -> DepthMap:
     """Smooth by non-local means (Buades): each pixel is the mean of pixels with similar neighbourhoods.
 
-    Surroundings that differ by ``strength``, root mean square in units of the map, count exp(-1); a pixel's own count
-    as the most alike among the others. ``patch`` is the side of the surroundings and ``distance`` how far they are
-    looked for, in pixels; the defaults did best on Middlebury 2005. Strength 0 changes nothing.
+    Neighbourhoods that differ by ``strength``, root mean square in units of the map, have weight exp(-1). The pixel
+    itself has the largest weight among the others. ``patch`` is the side of a neighbourhood and ``distance`` the
+    search radius, in pixels; the defaults did best on Middlebury 2005. Strength 0 changes nothing.
 
-    Not scikit-image's: the windows of its fast mode lie half a pixel off their centre, so a flipped map gives another
-    result; and a pixel's own weight of 1 holds on to impulses.
+    This is not scikit-image's function. The windows of its fast mode lie half a pixel off their centre, so a flipped
+    map gives another result. A pixel's own weight of 1 keeps impulses.
     """
     return _non_local(depth, strength, patch, distance, _weighted_mean)
 

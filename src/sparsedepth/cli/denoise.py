@@ -150,7 +150,7 @@ def denoise_command(
     as_json: JsonOption = False,
     strict: StrictOption = False,
 ) -> None:
-    """Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from.
+    """Correct noisy pixels and fill holes, with a variance and an origin for each pixel.
 
     One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
     The name - is standard input, or standard output.

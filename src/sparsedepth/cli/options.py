@@ -25,13 +25,13 @@ MapsArgument = Annotated[
 ]
 ProfileOption = Annotated[
     str,
-    typer.Option("--profile", help=f"How files hold numbers: {', '.join(PROFILES)}; auto says what it assumed."),
+    typer.Option("--profile", help=f"How files store depths: {', '.join(PROFILES)}; auto says what it assumed."),
 ]
 ScaleOption = Annotated[
     float | None, typer.Option("--scale", help="Stored number per unit, instead of the profile's own.")
 ]
 InvalidOption = Annotated[
-    list[float] | None, typer.Option("--invalid", help="Stored number that means unknown; repeatable.")
+    list[float] | None, typer.Option("--invalid", help="Stored number that means missing; repeatable.")
 ]
 TruthProfileOption = Annotated[
     str | None, typer.Option("--truth-profile", help="As --profile, for the truth where it differs.")
@@ -40,12 +40,12 @@ TruthScaleOption = Annotated[
     float | None, typer.Option("--truth-scale", help="As --scale, for the truth where it differs.")
 ]
 ThresholdOption = Annotated[
-    float, typer.Option("--threshold", help="A pixel is bad if it is further off, in units.", min=0)
+    float, typer.Option("--threshold", help="Error above which a pixel is bad, in units of the map.", min=0)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", help="Work by the workers of a Dask cluster: tcp://scheduler:8786.")
+    str | None, typer.Option("--cluster", help="Address of a Dask scheduler whose workers do the work: tcp://scheduler:8786.")
 ]
 
 

@@ -41,10 +41,10 @@ RATIO_ANCHOR, RATIO_BASE = 0.3, 4.0
 """rho is rounded to ANCHOR * BASE**k; the anchor is what the paper's settings ask for."""
 RATIO_EXPONENTS = (-10, 10)
 PENALTY_GROWTH = 1.1
-"""With inferred variances both penalties grow by this at each look: the energy is not convex, and some patches never
-come to rest under constant ones."""
+"""With inferred variances both penalties grow by this at each check. The energy is not convex, and some patches never
+converge with constant penalties."""
 CHECK_INTERVAL_ITERATIONS = 8
-"""Iterations between two looks at the energy; the start from the initial variances lasts as long."""
+"""Iterations between two checks of the energy; the start from the initial variances lasts as long."""
 PIXEL_MULTIPLE, ATOM_MULTIPLE = 32, 16
 """Pixels and atoms are padded to multiples of these, which a BLAS likes."""
 

@@ -59,10 +59,10 @@ class Phase:
 def schedule(noise: NoiseModel, steps: int, sparsity: float = 1.0) -> list[Phase]:
     """Plan the annealing: plain sparse coding with a falling variance, then the noise model itself.
 
-    With a small variance almost any atoms fit a patch and nothing pulls them to better ones; with inferred variances,
-    edges that cannot be represented yet are thrown out as noise. A large constant variance has neither fault: it asks
-    for few atoms a patch, so the coarse shapes come first and each level refines them. Coarse levels take
-    the coordinate update, fine ones the gradient; each takes a tenth of the steps.
+    With a small variance almost any atoms fit a patch, and nothing improves them. With inferred variances, edges that
+    cannot be represented yet are taken for noise. A large constant variance has neither fault. It allows few atoms a
+    patch, so coarse shapes come first, and each level refines them. Coarse levels use the coordinate update, fine ones
+    the gradient. Each level takes a tenth of the steps.
     """
     floor = float(noise.floor_variance(np.zeros((1, 1))).min())
     levels = [v for v in ANNEALING_VARIANCES if v > 1.5 * floor]

@@ -1,9 +1,8 @@
 """Noise models of pixels: Jeffreys (ns-SC), Stationary (SC), Exponential, and Known (given by a sensor).
 
-A noise model is a **floor**, the smallest variance it allows at a pixel, and a dimensionless answer to one question:
-when the squared residual is q floors, by what factor does the best variance exceed the floor? That factor is
-``growth(q)``; ``price(q)`` is what the pixel then adds to the energy of Eq. 6 beyond log(floor). The envelope theorem
-ties the two, price'(q) = 1 / (2 growth(q)), and because both are dimensionless, units cannot change a result.
+A noise model has a **floor**: the smallest variance it allows at a pixel. If the squared residual is q floors, the
+best variance is ``growth(q)`` floors. ``price(q)`` is what the pixel then adds to the energy of Eq. 6 beyond
+log(floor). By the envelope theorem, price'(q) = 1 / (2 growth(q)). Both are dimensionless, so units do not matter.
 """
 
 from __future__ import annotations
@@ -147,8 +146,8 @@ class Jeffreys(NoiseModel):
 class Exponential(NoiseModel):
     """A variance inferred at every pixel under an exponential prior: an outlier costs its size, not its logarithm.
 
-    With the prior's variance / (2 floor) in place of Eq. 6's logarithm, the energy is Huber's loss of the residuals and
-    convex: there is no initial variance, and what is noise depends on the shapes in a patch alone.
+    The prior's variance / (2 floor) replaces the logarithm of Eq. 6. The energy is then Huber's loss of the residuals,
+    and convex: there is no initial variance, and what is noise depends on the shapes in a patch alone.
 
     Parameters
     ----------

@@ -58,7 +58,8 @@ class BlockCoordinate:
 
     The weights are w = smallest variance / variance <= 1. The weighted misfit of a patch is at most the plain misfit
     to the target T = w * residual + reconstruction. So codes'codes and codes'T suffice, averaged over past batches
-    (``averaging``). codes'T is the smallest variance times the descent, plus codes'codes times the atoms. ``damping`` (in mean curvatures) holds rarely used atoms where they are.
+    (``averaging``). codes'T is the smallest variance times the descent, plus codes'codes times the atoms. ``damping``
+    (in mean curvatures) holds rarely used atoms where they are.
     """
 
     averaging: float = 0.9

@@ -51,7 +51,7 @@ def room(near: float, far: float, rng: np.random.Generator, shape: tuple[int, in
 def depth_of_disparity(disparity: DepthMap, median_depth: float) -> Floats:
     """Convert disparities to depths whose median is given.
 
-    The focal length times the baseline is assumed to be the median disparity times ``median_depth``: the files of
+    The focal length times the baseline is assumed to be the median disparity times ``median_depth``. The files of
     Middlebury do not hold it for cropped maps, and a simulated sensor needs depths within its range.
 
     Parameters

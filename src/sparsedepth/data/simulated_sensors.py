@@ -1,8 +1,8 @@
 """Simulated frames of four real depth cameras over clean maps, by their measured laws.
 
 The laws are those of the sensor presets. Noise is correlated and drawn in the domain where it is stationary; rounding
-follows. Stereo and structured light leave shadows to the left of near objects, as the second camera or the projector
-stands to the right; so it is on real frames of all three. The noise of time of flight follows the echo's amplitude.
+follows. Stereo and structured light leave shadows to the left of near objects, because the second camera or the
+projector is to the right. Real frames of all three have them there. The noise of time of flight follows the echo's amplitude.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ def with_kinect_shadows(depth: DepthMap, near: int, rng: np.random.Generator, wi
 def hidden_behind(depth: DepthMap, near: int, widest: float) -> NDArray[np.bool_]:
     """Find what nearer pixels hide from a second view to the right, with ``widest`` pixels of parallax over the map.
 
-    A pixel at column x with parallax p is seen there at x - p; it is hidden if a pixel further right is seen at the
-    same place or further left.
+    The second view shows a pixel of column x with parallax p at x - p. The pixel is hidden if a pixel further right
+    appears at the same place or further left.
     """
     known = np.isfinite(depth)
     if not known.any():

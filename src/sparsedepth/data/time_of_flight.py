@@ -42,8 +42,8 @@ def mug() -> Frame:
 def simulated(scene: str, factor: int) -> Simulated:
     """Read one scene at 1/2, 1/4, 1/8 or 1/16 of its size.
 
-    The noisy maps fit the block means of the true map, and no subsampling of it: what is left is then 5 pixels
-    everywhere, the same at every factor. So `truth` is the block means. Noise is as large on all pixels alike.
+    The noisy maps fit the block means of the true map, and no subsampling of it: the difference is then 5 pixels at
+    every factor. So `truth` is the block means. The noise is equally large at all pixels.
     """
     require_choice("simulated scene", scene, SIMULATED)
     require_choice("factor", factor, FACTORS)
