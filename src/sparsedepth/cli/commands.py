@@ -14,9 +14,7 @@ class Entry:
 
 
 COMMANDS = {
-    "denoise": Entry(
-        "denoise", "Correct noisy pixels and fill holes; say of each pixel how sure that is and where it comes from."
-    ),
+    "denoise": Entry("denoise", "Correct noisy pixels and fill holes, with a variance and an origin for each pixel."),
     "inpaint": Entry(
         "denoise",
         "Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise.",

@@ -45,7 +45,8 @@ ThresholdOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", help="Address of a Dask scheduler whose workers do the work: tcp://scheduler:8786.")
+    str | None,
+    typer.Option("--cluster", help="Address of a Dask scheduler whose workers do the work: tcp://scheduler:8786."),
 ]
 
 

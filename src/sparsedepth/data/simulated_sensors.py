@@ -2,7 +2,8 @@
 
 The laws are those of the sensor presets. Noise is correlated and drawn in the domain where it is stationary; rounding
 follows. Stereo and structured light leave shadows to the left of near objects, because the second camera or the
-projector is to the right. Real frames of all three have them there. The noise of time of flight follows the echo's amplitude.
+projector is to the right. Real frames of all three have them there. The noise of time of flight follows the amplitude
+of the echo.
 """
 
 from __future__ import annotations
