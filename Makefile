@@ -122,9 +122,10 @@ dictionaries: install
 		middlebury2005/*/disp[15].png middlebury2006/*/disp[15].png \
 		--profile middlebury --scale 3 --force "$$@" \
 		-o "$(CURDIR)/src/sparsedepth/models/dictionaries/$$name.safetensors"); }; \
-	learn phi1 --steps 1500 && \
-	learn phi2 --steps 1500 --holes keep && \
-	learn phi3 --steps 1500 --noise stationary && \
+	learn phi1 --as-paper --steps 900 --held-out motorcycle && \
+	learn phi2 --as-paper --steps 900 --held-out motorcycle --holes keep && \
+	learn phi3 --as-paper --steps 900 --held-out motorcycle --noise stationary && \
+	learn phi1_annealed --steps 1500 && \
 	learn default --patch 8 --atoms 256 --every 2 --every 3 --every 4 && \
 	learn phi1_32 --steps 500 --initial 1 --patch 32 --atoms 1024
 

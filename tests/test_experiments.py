@@ -26,6 +26,7 @@ from sparsedepth_experiments import (
     ablation,
     denoising,
     natural_noise,
+    paper,
 )
 from sparsedepth_experiments import _denoising_page as denoising_page
 from sparsedepth_experiments import _zoo as zoo
@@ -94,6 +95,41 @@ def test_denoising_in_short(tmp_path):
     held = sum(claim["holds"] for claim in facts["claims"])
     assert f"{held} of {len(facts['claims'])} hold here" in page
     assert steps == [(done, steps[-1][1]) for done in range(1, len(steps) + 1)]
+
+
+def test_the_page_of_the_paper_collects_the_pages_of_its_experiments(tmp_path):
+    (tmp_path / "stereo.md").write_text(
+        "# Stereo\n\n<!-- made part: begin -->\n\nMade at commit `abc` by `sparsedepth reproduce stereo`.\n\n"
+        "## Beside the paper\n\n| Tsukuba |\n\n## More\n\nunasked\n<!-- made part: end -->\n\n## By hand\n"
+    )
+    paper.collect(tmp_path)
+    page = (tmp_path / "paper.md").read_text()
+    titles = [line[3:] for line in page.splitlines() if line.startswith("## ")]
+    assert titles == [item.title for item in paper.ITEMS]
+    assert "Made at commit `abc`" in page
+    assert "### Beside the paper\n\n| Tsukuba |" in page
+    assert "unasked" not in page
+    unmeasured = [item for item in paper.ITEMS if item.page not in ("", "stereo")]
+    assert page.count("Not measured yet") == len(unmeasured)
+
+
+def test_the_page_of_the_paper_runs_what_was_not_made_at_this_commit(tmp_path, monkeypatch):
+    ran = []
+
+    class Experiment:
+        def __init__(self, name):
+            self.name = name
+
+        def run(self, output, progress, quick):
+            ran.append((self.name, quick))
+            progress("x", 1, 1)
+
+    monkeypatch.setattr(paper, "load", Experiment)
+    monkeypatch.setattr(paper, "commit", lambda: "abc")
+    (tmp_path / "stereo.md").write_text("Made at commit `abc` by `sparsedepth reproduce stereo --quick`.")
+    (tmp_path / "denoising.md").write_text("Made at commit `abc` by `sparsedepth reproduce denoising`.")
+    paper.run(tmp_path, lambda *_: None, quick=True)
+    assert ran == [(name, True) for name in paper.EXPERIMENTS if name != "stereo"]
 
 
 @pytest.mark.usefixtures("without_data")
@@ -177,7 +213,7 @@ def test_the_standard_error_of_a_difference():
 
 
 def test_the_papers_claims_cover_both_kinds_and_name_methods():
-    names = set(denoising.PAPER)
+    names = set(denoising_page.PAPER)
     claims = denoising.claims()
     assert len(claims) == len(set(claims)) == 20
     assert {(claim.kind, claim.share) for claim in claims} == {(k, s) for k in denoising.KINDS for s in (0.01, 0.05)}

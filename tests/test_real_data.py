@@ -81,7 +81,7 @@ def test_inferred_variances_reconstruct_better_than_constant_ones(motorcycle_pat
 @pytest.mark.slow
 def test_the_dictionaries_page_can_be_made(tmp_path, command):
     facts = load("dictionaries").run(tmp_path, lambda *_: None, quick=True)
-    assert set(facts) == {"phi1", "phi2", "phi3", "phi1_32", "default"}
+    assert set(facts) == {"phi1", "phi2", "phi3", "phi1_annealed", "phi1_32", "default"}
     page = (tmp_path / "dictionaries.md").read_text()
     assert page.startswith("# The shipped dictionaries")
     for name in facts:

@@ -20,7 +20,10 @@ from sparsedepth.pictures import save_mosaic
 from sparsedepth.vocabulary import Floats
 from sparsedepth_experiments import Progress
 
-ORDER = ("phi1", "phi2", "phi3", "phi1_32", "default")
+PAPERS = ("phi1", "phi2", "phi3")
+ORDER = (*PAPERS, "phi1_annealed", "phi1_32", "default")
+TWIN = 0.9
+"""Coherence from which two atoms count as repeats of each other."""
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
@@ -35,7 +38,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         rows.append([f"`{name}`", *map(str, facts[name].values())])
     _draw_curves(names, output / "dictionaries-energy.png")
     head = ["", *next(iter(facts.values()))]
-    pictures = [f"### `{name}`\n\n![{name}](dictionary-{name}.png)" for name in names]
+    pictures = {name: f"### `{name}`\n\n![{name}](dictionary-{name}.png)" for name in names}
     commands = "\n".join(f"    {Dictionary.builtin(name).about['command']}" for name in names)
     write_made_part(
         output / "dictionaries.md",
@@ -44,11 +47,17 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         [
             "Measured on patches of the Motorcycle disparities (Middlebury 2014), which no training saw. "
             "Energies are Eq. 6 at floor 0.01 and sparsity 1, a pixel; lower is better among dictionaries of one size.",
+            "## The paper's Fig. 3",
             table(head, rows),
+            f"Twins are atoms with another of coherence {TWIN:g} or more. Atoms like noise have neighbouring pixels "
+            "that are hardly correlated: learning from random atoms has not reached them.",
+            *(pictures[name] for name in PAPERS),
+            "## How they were learned",
             "The commands that trained them, in the folder of the data sets:",
             commands,
             "![held-out energy](dictionaries-energy.png)",
-            *pictures,
+            "## The other dictionaries",
+            *(picture for name, picture in pictures.items() if name not in PAPERS),
         ],
     )
     return facts
@@ -68,6 +77,7 @@ def _measure(dictionary: Dictionary, n: int) -> dict[str, Any]:
         "energy a pixel": round(float(code.energy.sum() / known), 4),
         "codes used a patch": round(float((code.codes != 0).sum(axis=1).mean()), 1),
         "median / largest coherence": f"{np.median(coherence.max(axis=1)):.2f} / {coherence.max():.2f}",
+        "twins": int((coherence.max(axis=1) >= TWIN).sum()),
         "noise-like atoms": f"{noise_like(dictionary).mean():.0%}",
     }
 
@@ -87,7 +97,7 @@ def noise_like(dictionary: Dictionary) -> Floats:
 
 def _draw_curves(names: list[str], path: Path) -> None:
     figure = Figure(figsize=(9, 3.2), dpi=100, layout="constrained")
-    for axes, group in zip(figure.subplots(1, 3), (names[:3], names[3:4], names[4:]), strict=True):
+    for axes, group in zip(figure.subplots(1, 3), (names[:3], ["phi1_annealed", "default"], ["phi1_32"]), strict=True):
         for name in group:
             dictionary = Dictionary.builtin(name)
             curve = np.array(json.loads(dictionary.about["held_out_energy"]))

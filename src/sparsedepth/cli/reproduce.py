@@ -43,7 +43,7 @@ def reproduce_command(
 ) -> None:
     """Repeat an experiment of the paper and write its table and pictures, and all of them as one report.html."""
     experiments = _experiments()
-    names = experiments.names() if name == "all" else [name]
+    names = sorted(experiments.names(), key="paper".__eq__) if name == "all" else [name]
     print_facts(as_json, run_all({each: experiments.load(each) for each in names}, output, quick=quick))
 
 
