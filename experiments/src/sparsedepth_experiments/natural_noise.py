@@ -31,6 +31,7 @@ from sparsedepth_experiments._methods import (
     own_methods,
     threads,
 )
+from sparsedepth_experiments._natural_sensors import Errors, Window, all_windows, errors, section
 
 SIDE = 128
 """Of what is shown, in pixels."""
@@ -42,6 +43,10 @@ PATCHES_APART = {2: 4, 4: 2, 8: 1, 16: 1}
 """Pixels between the 16x16 patches at each factor, so that a large map has about as many as a small one."""
 COMPETITORS = ("median", "bilateral", "TV-L2", "NL-means")
 PAPER_METHOD = "ns-SC Φ1"
+SHOWN = {
+    "tof_pico_zense": "Time of flight: a frame with a reference",
+    "kinect_v1_7scenes": "Structured light: a frame with a reference",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +57,8 @@ class View:
     title: str
     unit: str
     depth: DepthMap
+    variance: DepthMap | None = None
+    """Of the sensor at these depths, where it is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,8 @@ class Plan:
     views: Sequence[View]
     scenes: Sequence[Scene]
     note: str = ""
+    windows: Sequence[Window] = ()
+    """Of frames that have a reference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +123,15 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
         progress(f"{job.scene.name} at 1/{job.scene.factor}: {job.method.name}", len(plan.views) + done + 1, total)
         results.add(job, outcome)
-    _write(output, quick, plan, facts, results)
-    return {"note": plan.note, "shown": facts, "rmse": results.rmse, "parameters": results.parameters}
+    with_law = errors(plan.windows)
+    _write(output, quick, plan, facts, results, with_law)
+    return {
+        "with the sensor's law": with_law,
+        "note": plan.note,
+        "shown": facts,
+        "rmse": results.rmse,
+        "parameters": results.parameters,
+    }
 
 
 def _plan() -> Plan:
@@ -125,7 +141,10 @@ def _plan() -> Plan:
         View("mug", "Time of flight: the handle of a mug", "m", _window(frame, MUG)),
         View("wall", "Time of flight: a far wall", "m", _window(frame, WALL)),
     ]
-    return Plan(views, [_simulated(name, factor) for factor in FACTORS for name in SIMULATED])
+    seen = all_windows()
+    shown = {sensor: next(window for window in seen if window.sensor == sensor) for sensor in SHOWN}
+    views += [View(s, title, "mm", shown[s].depth, shown[s].variance) for s, title in SHOWN.items()]
+    return Plan(views, [_simulated(name, factor) for factor in FACTORS for name in SIMULATED], windows=seen)
 
 
 def _quick_plan() -> Plan:
@@ -178,6 +197,7 @@ def _show(view: View, path: Path) -> dict[str, float]:
         Panel("inferred variance", np.where(known, first.variance, np.nan), "variance"),
         Panel("second pass: noisy pixels inpainted", second.depth),
         *(Panel(name, restored) for name, restored in own),
+        *(Panel("ns-SC Φ1, the sensor's variance", _with_variance(view)) for _ in range(view.variance is not None)),
     ]
     low, high = np.nanpercentile(depth, (0.5, 99.5))
     save_panels(panels, path, limits=(float(low), float(high)), unit=view.unit, columns=3, width=260)
@@ -189,7 +209,19 @@ def _show(view: View, path: Path) -> dict[str, float]:
     }
 
 
-def _write(output: Path, quick: bool, plan: Plan, facts: dict[str, dict[str, float]], results: Results) -> None:
+def _with_variance(view: View) -> DepthMap:
+    options = {"method": "paper", "quality": "paper", "dictionary": "phi1", "fill": False, "threads": threads()}
+    return denoise(view.depth, variance=view.variance, **options).depth
+
+
+def _write(
+    output: Path,
+    quick: bool,
+    plan: Plan,
+    facts: dict[str, dict[str, float]],
+    results: Results,
+    with_law: Errors,
+) -> None:
     apart = ", ".join(f"{PATCHES_APART[f]} (1/{f})" for f in dict.fromkeys(s.factor for s in plan.scenes))
     shown = [
         part
@@ -206,6 +238,7 @@ def _write(output: Path, quick: bool, plan: Plan, facts: dict[str, dict[str, flo
         f"pixels are red. The non-local means have a strength of {STRENGTH:g} standard deviations of the map. `ns-SC` "
         "has a 16x16 patch at every pixel; its second pass takes the pixels it found noisy for holes, and fills holes.",
         *shown,
+        *section(with_law),
         "## Simulated time-of-flight noise: RMSE, px of full size",
         _table(plan, results),
         "Means over the scenes " + ", ".join(dict.fromkeys(scene.name for scene in plan.scenes)) + ". The noise is as "
