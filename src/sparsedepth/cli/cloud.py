@@ -20,7 +20,7 @@ from sparsedepth.cli.options import (
     ScaleOption,
     parse_intrinsics,
 )
-from sparsedepth.cli.pipes import takes_pipes
+from sparsedepth.cli.pipes import shown_name, takes_pipes
 from sparsedepth.cli.show import origins_of
 from sparsedepth.cli.terminal import print_json, print_line, warn
 from sparsedepth.files import read_array, read_photo
@@ -120,4 +120,4 @@ def _print(cloud: PointCloud, file: Path, output: Path, as_json: bool) -> None:
         print_json(facts | {"median_std": middle})
         return
     sure = f", give or take {middle:.2g} {cloud.unit}" if known.size else ", of unknown certainty"
-    print_line(f"{file} -> {output}: {len(cloud)} points in {cloud.unit or 'an unknown unit'}{sure}")
+    print_line(f"{shown_name(file)} -> {shown_name(output)}: {len(cloud)} points in {cloud.unit or 'an unknown unit'}{sure}")

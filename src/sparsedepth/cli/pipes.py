@@ -89,6 +89,11 @@ def _temporary_folder() -> Iterator[Path]:
         _folders.discard(Path(folder))
 
 
+def shown_name(path: str | Path) -> str:
+    """Return how messages name a file: "standard input" and "standard output" where it stands for one of them."""
+    return Path(path).stem.replace("-", " ") if Path(path).parent in _folders else str(path)
+
+
 def discard_piped() -> None:
     """Remove what was piped in and out: this process is about to end."""
     for folder in list(_folders):

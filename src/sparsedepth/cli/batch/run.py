@@ -22,7 +22,7 @@ from sparsedepth.cli.batch.journal import Journal
 from sparsedepth.cli.batch.plan import Target, is_folder, require_new
 from sparsedepth.cli.batch.restore_file import restore_file
 from sparsedepth.cli.batch.spec import Notes, Outcome, RestoreSpec, RunContext, WritingGate
-from sparsedepth.cli.pipes import discard_piped
+from sparsedepth.cli.pipes import discard_piped, shown_name
 from sparsedepth.cli.terminal import print_json, print_line, progress_bar, say, say_error
 from sparsedepth.cluster import Restoring, connect, slots
 from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
@@ -165,6 +165,7 @@ def _print_outcomes(outcomes: list[Outcome], skipped: int, notes: Notes, as_json
             shares = (
                 f"{getattr(outcome, share):.1%} {share}" for share in ("smoothed", "corrected", "filled", "refused")
             )
-            print_line(f"{outcome.input} -> {outcome.output}: {', '.join(shares)}, {outcome.seconds:.1f} s")
+            names = f"{shown_name(outcome.input)} -> {shown_name(outcome.output)}"
+            print_line(f"{names}: {', '.join(shares)}, {outcome.seconds:.1f} s")
     if failed or skipped:
         say(f"{len(outcomes) - failed} restored, {failed} failed, {skipped} left out")
