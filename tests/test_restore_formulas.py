@@ -1,0 +1,134 @@
+"""Laws of single formulas of restoration, stereo and files, each checked beside its definition."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.ndimage import gaussian_filter, map_coordinates
+
+from sparsedepth import InputError, Origin, Restoration
+from sparsedepth.files.numpy_arrays import MAX_TEXT_BYTES, text_of
+from sparsedepth.restore.artefacts import OutlierClusters
+from sparsedepth.restore.inpainting import fill_large_holes
+from sparsedepth.restore.settings import ClusterSettings, FilledVarianceSettings, Settings
+from sparsedepth.restore.variance_filled import ScatteredVariance, holes_are_clustered
+from sparsedepth.stereo.ad_census import AdCensus, census_words
+from sparsedepth.stereo.calibration import StereoCalibration
+from sparsedepth.stereo.view_warnings import row_shift
+from sparsedepth.vocabulary import StereoPair
+
+RNG = np.random.default_rng(0)
+
+
+def share_of_missing_neighbours(missing: np.ndarray) -> float:
+    """The fraction of the four neighbours of missing pixels that are missing."""
+    found = [
+        missing[y + down, x + across]
+        for y, x in np.argwhere(missing)
+        for down, across in ((0, 1), (0, -1), (1, 0), (-1, 0))
+        if 0 <= y + down < missing.shape[0] and 0 <= x + across < missing.shape[1]
+    ]
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.4])
+@pytest.mark.parametrize("width", [0.0, 0.3, 0.34, 0.38, 0.42, 0.5, 1.0])
+def test_holes_are_clustered_if_neighbours_are_missing_more_often(fraction, width):
+    settings, field = FilledVarianceSettings(), gaussian_filter(RNG.standard_normal((60, 70)), width)
+    missing = field < np.quantile(field, fraction)
+    limit = missing.mean() + settings.clustering * (1 - missing.mean())
+    expected = share_of_missing_neighbours(missing) > limit
+    assert holes_are_clustered(missing, np.zeros_like(missing), settings) == expected
+
+
+@pytest.mark.parametrize("level", [1e-4, 1e-2])
+def test_the_variance_of_scattered_holes_is_the_error_of_held_out_ones(level):
+    filled = gaussian_filter(RNG.standard_normal((2, 80, 80)), (0, 3, 3)).astype(np.float32)
+    missing = RNG.random(filled.shape) < 0.3
+    held_out = missing & (RNG.random(filled.shape) < 0.5)
+    squared = level * np.square(RNG.standard_normal(filled.shape))
+    law = ScatteredVariance.fit(filled, missing, held_out, squared, FilledVarianceSettings())
+    for part, holes in zip(filled, missing, strict=True):
+        assert 0.7 < np.asarray(law(part, holes))[holes].mean() / level < 1.5
+
+
+def with_large_hole(unit: float) -> Restoration:
+    """A slanted plane with a refused block that a ring of filled pixels surrounds."""
+    depth = (1.0 + 0.01 * np.arange(60) + 0.005 * np.arange(50)[:, None]) * unit
+    origin, variance = np.zeros(depth.shape, np.uint8), np.full(depth.shape, 1e-6) * unit**2
+    origin[12:38, 17:43], variance[12:38, 17:43] = Origin.FILLED, 1e-4 * unit**2
+    origin[15:35, 20:40] = Origin.REFUSED
+    variance[15:35, 20:40], depth[15:35, 20:40] = np.inf, np.nan
+    return Restoration(depth.astype(np.float32), variance.astype(np.float32), origin)
+
+
+def test_large_holes_are_filled_in_any_unit():
+    metres, millimetres = with_large_hole(1.0), with_large_hole(1000.0)
+    for each in (metres, millimetres):
+        fill_large_holes(each, Settings())
+        assert (each.origin[15:35, 20:40] == Origin.FILLED).all()
+    assert_allclose(millimetres.depth, 1000 * metres.depth, rtol=1e-4)
+    assert_allclose(millimetres.variance, 1e6 * metres.variance, rtol=1e-3)
+    assert_allclose(metres.depth[25, 15:45], 1.125 + 0.01 * np.arange(15, 45), atol=0.01)
+
+
+def test_the_variance_of_a_large_hole_goes_on_from_that_beside_it():
+    near, far = with_large_hole(1.0), with_large_hole(1.0)
+    far.variance[far.origin == Origin.FILLED] *= 100
+    for each in (near, far):
+        fill_large_holes(each, Settings())
+    ratio = far.variance[15:35, 20:40] / near.variance[15:35, 20:40]
+    assert np.median(ratio) > 10
+
+
+@pytest.mark.parametrize(("row", "column"), list(product((5, 40, 70), repeat=2)))
+@pytest.mark.parametrize("offset", [1.0, -1.0])
+def test_a_small_disc_is_a_cluster_wherever_it_lies(row, column, offset):
+    depth = np.zeros((80, 80), np.float32)
+    depth[row - 2 : row + 3, column - 2 : column + 3] += offset
+    found = OutlierClusters((0.3,), ClusterSettings()).offsets(depth)
+    assert_allclose(found, depth, atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [np.s_[40:42, 20:50], np.s_[20:50, 40:42], np.s_[20:50, 20:50]])
+def test_a_long_or_large_component_is_no_cluster(block):
+    depth = np.zeros((80, 80), np.float32)
+    depth[block] = 1
+    assert not OutlierClusters((0.3,), ClusterSettings()).offsets(depth).any()
+
+
+def test_grey_pictures_have_the_words_of_coloured_ones():
+    grey = (RNG.integers(0, 64 * 256, (20, 30, 1)) / 256).astype(np.float32)
+    assert_array_equal(census_words(grey), census_words(np.repeat(grey, 2, axis=2)))
+    assert_array_equal(census_words(grey), census_words(np.repeat(grey, 4, axis=2)))
+
+
+@pytest.mark.parametrize(
+    ("shift", "across"), [(0.0, 0.0), (1.0, 0.0), (-0.5, 0.0), (0.0, 2.0), (0.0, -2.0), (0.5, 1.5)]
+)
+@pytest.mark.parametrize("down", [False, True])
+def test_rows_of_the_right_view_are_too_low_by_what_they_were_moved(shift, across, down):
+    texture = 128 + 40 * gaussian_filter(RNG.standard_normal((120, 160)), 1.2) / 0.24
+    rows, columns = np.mgrid[:120, :160].astype(float)
+    place = rows / 120 if down else columns / 160
+    moved = map_coordinates(texture, [rows - shift - across * (place - 0.5), columns], order=3, mode="nearest")
+    views = (np.clip(each, 0, 255).astype(np.float32) for each in (texture, moved))
+    found = row_shift(AdCensus.of(StereoPair(*views, 8)), np.zeros((120, 160), np.float32), np.zeros((120, 160), bool))
+    assert_allclose(found, (shift, across), atol=0.15, rtol=0.25)  # a parabola through three costs is not exact
+
+
+def test_depth_is_focal_length_times_baseline_over_distance():
+    camera = StereoCalibration(1000.0, 0.2, 5.0)
+    assert camera.depth_at(15.0) == pytest.approx(10.0)
+    assert np.isnan(camera.depth_at(-5.0))
+    assert np.isnan(camera.depth_at(-6.0))
+
+
+def test_as_many_letters_go_into_a_file_as_are_read():
+    about = {"a": "x" * (MAX_TEXT_BYTES // 4 - len('{"a": ""}'))}
+    assert text_of(about).nbytes == MAX_TEXT_BYTES
+    with pytest.raises(InputError, match="letters"):
+        text_of({"a": about["a"] + "x"})
