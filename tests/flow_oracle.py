@@ -1,4 +1,4 @@
-"""Maximum flows to check ours against: one that is slow and readable, and those of other libraries."""
+"""Maximum flows to check ours against: one that is slow and readable, and that of OR-tools."""
 
 from __future__ import annotations
 
@@ -71,19 +71,3 @@ def cut_with_ortools(network: Network) -> np.ndarray:
     side = np.zeros(n + 2, bool)
     side[flow.get_sink_side_min_cut()] = True
     return side[:n]
-
-
-def cut_with_pymaxflow(network: Network) -> np.ndarray:
-    maxflow = importlib.import_module("maxflow")
-    graph = maxflow.GraphInt(len(network.excess), len(network.tail))
-    nodes = graph.add_grid_nodes((len(network.excess),))
-    excess = network.excess.astype(np.int64)
-    graph.add_grid_tedges(nodes, np.maximum(excess, 0), np.maximum(-excess, 0))
-    if len(network.tail):
-        graph.add_edges(network.tail, network.head, network.forward, network.backward)
-    graph.maxflow()
-    return np.asarray(graph.get_grid_segments(nodes), bool)
-
-
-LIBRARIES = {"ortools": cut_with_ortools, "maxflow": cut_with_pymaxflow}
-"""The package that it needs -> how it cuts."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from flow_oracle import slow_cut
 from sparsedepth.stereo import cuts
@@ -73,22 +74,27 @@ def test_every_minimiser_has_the_labels_of_roof_duality(seed, submodular):
         assert energy.value(labels) == least
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_thinqpbo_agrees_where_both_label(seed):
-    """It may label more, where minimisers are several, but never otherwise."""
-    thinqpbo = pytest.importorskip("thinqpbo", reason="the peer comes with the extra [bench]")
-    energy = random_energy(seed, submodular=False, n=30, integer=True)
-    peer = thinqpbo.QPBOInt()
-    peer.add_node(len(energy.unary))
-    for node, costs in enumerate(energy.unary.astype(int).tolist()):
-        peer.add_unary_term(node, *costs)
-    for first, second, costs in zip(energy.first, energy.second, energy.pairs.astype(int).tolist(), strict=True):
-        peer.add_pairwise_term(int(first), int(second), *costs)
-    peer.solve()
-    theirs = np.array([peer.get_label(node) for node in range(len(energy.unary))])
-    labels = roof_duality(energy.polynomial())
-    both = (labels != cuts.UNLABELLED) & (theirs >= 0)
-    np.testing.assert_array_equal(labels[both], theirs[both])
+def fixed_by_relaxation(polynomial: Polynomial) -> np.ndarray:
+    """The labels that all minimisers of the linear relaxation have (Hammer, Hansen & Simeone 1984); -1 = several."""
+    n, m = len(polynomial.slope), len(polynomial.first)
+    cost = np.concatenate([polynomial.slope, polynomial.coupling])
+    rows = []
+    for edge, (one, other) in enumerate(zip(polynomial.first, polynomial.second, strict=True)):
+        both, first, second = (np.eye(n + m)[place] for place in (n + edge, one, other))
+        rows += [(both - first, 0), (both - second, 0), (first + second - both, 1)]
+    above, limit = np.array([row for row, _ in rows]), np.array([most for _, most in rows])
+    least = linprog(cost, above, limit, bounds=(0, 1)).fun
+    above, limit = np.vstack([above, cost]), np.append(limit, least + 1e-7)
+    lowest = [linprog(np.eye(n + m)[node], above, limit, bounds=(0, 1)).fun for node in range(n)]
+    highest = [-linprog(-np.eye(n + m)[node], above, limit, bounds=(0, 1)).fun for node in range(n)]
+    return np.where(np.array(lowest) > 0.9, 1, np.where(np.array(highest) < 0.1, 0, cuts.UNLABELLED))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_labels_are_those_that_the_linear_relaxation_fixes(seed):
+    polynomial = random_energy(seed, submodular=False, n=12, integer=True).polynomial()
+    np.testing.assert_array_equal(roof_duality(polynomial), fixed_by_relaxation(polynomial))
 
 
 @pytest.mark.parametrize("seed", range(5))
