@@ -64,7 +64,9 @@ class CentredPatches:
     flat: NDArray[np.bool_]
 
     @classmethod
-    def cut(cls, band: Rows, places: NDArray[np.int64], coder: PatchCoder, flat_weight: Floats) -> CentredPatches:
+    def cut(
+        cls, band: Rows, places: NDArray[np.int64], coder: PatchCoder, flat_weight: NDArray[np.intp]
+    ) -> CentredPatches:
         """Cut those patches that have a valid pixel, and if flat a weight."""
         depth, (height, width) = np.ascontiguousarray(band.depth, np.float32), coder.dictionary.patch_shape
         values, centres = np.empty((len(places), height * width), np.float32), np.empty(len(places), np.float32)

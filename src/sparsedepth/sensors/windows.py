@@ -209,7 +209,7 @@ def _autocovariance(fits: WindowFits, settings: SensorSettings) -> tuple[Floats,
 def _projected(correlation: Correlation, settings: SensorSettings) -> tuple[Floats, Floats, float]:
     """Compute the mean autocovariance of unit noise after a quadratic fit: lags along both axes, lag zero."""
     side, lags = settings.window_px, settings.correlation_lags
-    lag = np.arange(side)
+    lag = np.arange(float(side))
     left = _projection(side, lags) @ correlation(lag[:, None], lag[None, :]).ravel()
     return left[1:lags], left[lags:], float(left[0])
 
