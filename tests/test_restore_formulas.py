@@ -51,7 +51,7 @@ def test_the_variance_of_scattered_holes_is_the_error_of_held_out_ones(level):
     held_out = missing & (RNG.random(filled.shape) < 0.5)
     squared = level * np.square(RNG.standard_normal(filled.shape))
     law = ScatteredVariance.fit(filled, missing, held_out, squared, FilledVarianceSettings())
-    for part, holes in zip(filled, missing, strict=True):
+    for part, holes in zip(list(filled), list(missing), strict=True):
         assert 0.7 < np.asarray(law(part, holes))[holes].mean() / level < 1.5
 
 
@@ -115,8 +115,10 @@ def test_rows_of_the_right_view_are_too_low_by_what_they_were_moved(shift, acros
     rows, columns = np.mgrid[:120, :160].astype(float)
     place = rows / 120 if down else columns / 160
     moved = map_coordinates(texture, [rows - shift - across * (place - 0.5), columns], order=3, mode="nearest")
-    views = (np.clip(each, 0, 255).astype(np.float32) for each in (texture, moved))
-    found = row_shift(AdCensus.of(StereoPair(*views, 8)), np.zeros((120, 160), np.float32), np.zeros((120, 160), bool))
+    left, right = (np.clip(each, 0, 255).astype(np.float32) for each in (texture, moved))
+    found = row_shift(
+        AdCensus.of(StereoPair(left, right, 8)), np.zeros((120, 160), np.float32), np.zeros((120, 160), bool)
+    )
     assert_allclose(found, (shift, across), atol=0.15, rtol=0.25)  # a parabola through three costs is not exact
 
 

@@ -91,7 +91,7 @@ def test_holes_take_the_median_of_three_or_more_neighbours():
 
 
 def test_between_two_surfaces_a_hole_joins_the_nearest():
-    values, used = np.repeat(np.float32([[0, 0, 9, 9, 9]]), 4, axis=0), np.ones((4, 5), bool)
+    values, used = np.repeat(np.array([[0, 0, 9, 9, 9]], np.float32), 4, axis=0), np.ones((4, 5), bool)
     used[1:3, 1] = used[1, 3] = False
     found = filled(values, used, limit=1.0)
     assert set(np.unique(found)) == {0, 9}

@@ -50,8 +50,9 @@ METHODS: dict[str, Callable[[Window], DepthMap]] = {
 }
 
 
-def _as_paper(window: Window, **options: DepthMap) -> DepthMap:
-    return denoise(window.depth, method="paper", dictionary="phi1", fill=False, threads=1, **options).depth
+def _as_paper(window: Window, variance: DepthMap | None = None) -> DepthMap:
+    phi1 = Dictionary.builtin("phi1")
+    return denoise(window.depth, phi1, method="paper", variance=variance, fill=False, threads=1).depth
 
 
 def windows(sensor: str, frames: int = FRAMES, side: int = SIDE) -> list[Window]:

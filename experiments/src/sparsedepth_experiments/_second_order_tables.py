@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsedepth.markdown import table
 from sparsedepth.metrics import bad_pixels
+from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.match import _Views  # the steps of `match` after both views are solved
 from sparsedepth.stereo.solvers import second_order
 from sparsedepth_experiments._scenes import PARTS, SPARSITY, SURE, WINDOW, known
@@ -80,7 +81,8 @@ class Found:
 def in_match(job: Job) -> list[float]:
     """Compute the errors of the left map, and of what `match` makes of both views."""
     left = job.done()
-    both = _Views(job.scene.pair, left, job.mirrored(), threads=1).filled()
+    pair = job.scene.pair
+    both = _Views(pair, left, job.mirrored(), threads=1, cost=AdCensus.of(pair)).filled()
     return [100 * bad_pixels(each, known(job.scene, "all"), 1.0) for each in (left, both)]
 
 
