@@ -120,4 +120,5 @@ def _print(cloud: PointCloud, file: Path, output: Path, as_json: bool) -> None:
         print_json(facts | {"median_std": middle})
         return
     sure = f", give or take {middle:.2g} {cloud.unit}" if known.size else ", of unknown certainty"
-    print_line(f"{shown_name(file)} -> {shown_name(output)}: {len(cloud)} points in {cloud.unit or 'an unknown unit'}{sure}")
+    names, unit = f"{shown_name(file)} -> {shown_name(output)}", cloud.unit or "an unknown unit"
+    print_line(f"{names}: {len(cloud)} points in {unit}{sure}")
