@@ -44,6 +44,7 @@ def test_pipes_give_what_files_give(name, suffix, scan, tmp_path):
     piped = sparsedepth(name, "-", "-o", "-", *OPTIONS[name], given=scan.read_bytes(), folder=tmp_path)
     assert piped.returncode == 0, piped.stderr
     assert piped.stdout == (tmp_path / f"result{suffix}").read_bytes()
+    assert b"standard-" not in piped.stderr, "it names a temporary file"
 
 
 def test_one_end_may_be_a_file(scan, tmp_path):
