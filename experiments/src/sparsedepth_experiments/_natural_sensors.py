@@ -51,8 +51,7 @@ METHODS: dict[str, Callable[[Window], DepthMap]] = {
 
 
 def _as_paper(window: Window, variance: DepthMap | None = None) -> DepthMap:
-    phi1 = Dictionary.builtin("phi1")
-    return denoise(window.depth, phi1, method="paper", variance=variance, fill=False, threads=1).depth
+    return denoise(window.depth, dictionary="phi1", method="paper", variance=variance, fill=False, threads=1).depth
 
 
 def windows(sensor: str, frames: int = FRAMES, side: int = SIDE) -> list[Window]:
