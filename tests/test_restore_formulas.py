@@ -52,7 +52,7 @@ def test_the_variance_of_scattered_holes_is_the_error_of_held_out_ones(level):
     squared = level * np.square(RNG.standard_normal(filled.shape))
     law = ScatteredVariance.fit(filled, missing, held_out, squared, FilledVarianceSettings())
     for part, holes in zip(list(filled), list(missing), strict=True):
-        assert 0.7 < np.asarray(law(part, holes))[holes].mean() / level < 1.5
+        assert 0.7 < np.asarray(law(np.asarray(part), holes))[holes].mean() / level < 1.5
 
 
 def with_large_hole(unit: float) -> Restoration:
