@@ -113,7 +113,7 @@ def test_the_page_of_the_paper_collects_the_pages_of_its_experiments(tmp_path):
     assert page.count("Not measured yet") == len(unmeasured)
 
 
-def test_the_page_of_the_paper_runs_what_was_not_made_at_this_commit(tmp_path, monkeypatch):
+def test_the_page_of_the_paper_runs_what_was_not_made_at_this_commit(tmp_path):
     ran = []
 
     class Experiment:
@@ -124,11 +124,9 @@ def test_the_page_of_the_paper_runs_what_was_not_made_at_this_commit(tmp_path, m
             ran.append((self.name, quick))
             progress("x", 1, 1)
 
-    monkeypatch.setattr(paper, "load", Experiment)
-    monkeypatch.setattr(paper, "commit", lambda: "abc")
     (tmp_path / "stereo.md").write_text("Made at commit `abc` by `sparsedepth reproduce stereo --quick`.")
     (tmp_path / "denoising.md").write_text("Made at commit `abc` by `sparsedepth reproduce denoising`.")
-    paper.run(tmp_path, lambda *_: None, quick=True)
+    paper.run(tmp_path, lambda *_: None, quick=True, experiment=Experiment, at_commit=lambda: "abc")
     assert ran == [(name, True) for name in paper.EXPERIMENTS if name != "stereo"]
 
 

@@ -84,11 +84,18 @@ ITEMS = (
 )
 
 
-def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
+def run(
+    output: Path,
+    progress: Progress,
+    quick: bool = False,
+    experiment: Callable[[str], Any] = load,
+    at_commit: Callable[[], str] = commit,
+) -> dict[str, Any]:
     """Run the experiments whose pages were not made at this commit, and collect all pages into one."""
-    now = [name for name in EXPERIMENTS if not _is_made(output / f"{name}.md", name, quick)]
+    at = at_commit()
+    now = [name for name in EXPERIMENTS if not _is_made(output / f"{name}.md", name, quick, at)]
     for done, name in enumerate(now):
-        load(name).run(output, _within(progress, name, done, len(now)), quick=quick)
+        experiment(name).run(output, _within(progress, name, done, len(now)), quick=quick)
     progress("the page", len(now), max(len(now), 1))
     collect(output, quick)
     return {"run": now, "page": str(output / "paper.md")}
@@ -141,9 +148,8 @@ def _answer(item: Item, output: Path) -> list[str]:
     return [*head, f"Ours, from [its page]({item.page}.md): {made[0]}", *found]
 
 
-def _is_made(page: Path, name: str, quick: bool) -> bool:
+def _is_made(page: Path, name: str, quick: bool, now: str) -> bool:
     """Test whether a page was made at this very commit, with nothing changed since."""
-    now = commit()
     line = f"Made at commit `{now}` by `sparsedepth reproduce {name}{' --quick' * quick}`."
     return not now.endswith(("unknown", "-dirty")) and page.exists() and line in page.read_text()
 
