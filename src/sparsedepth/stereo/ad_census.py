@@ -5,7 +5,7 @@ Colours are rounded to bytes; census words compare the mean of all channels to 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,11 @@ class AdCensus:
 
         in_bands(work, height, threads)
         return costs
+
+    def paired(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> AdCensus:
+        """Pair rows of the left view with rows of the right one, whether they are those of one line or not."""
+        left, right = np.ascontiguousarray(self.left[rows]), np.ascontiguousarray(self.right[others])
+        return replace(self, left=left, right=right, words=self.words[rows], other_words=self.other_words[others])
 
     def volume(self, rows: slice, n: int, stride: int, scale: float, beyond: int) -> NDArray[np.int16]:
         """Compute the costs of some rows at disparities from 0 to n - 1, (rows, width, stride), in units of 1 / scale.
