@@ -83,7 +83,7 @@ MAY_IMPORT = {
     "metrics": {"vocabulary", "checks"},
     "stereo": {"extras", "vocabulary", "geometry", "neighbourhood", "components", "fitted", "parallel", "kernels"},
     "matching": {"vocabulary", "stereo", "belief", "sensors", "input_warnings"},
-    "sensors": {"vocabulary", "tiling", "atomic_files"},
+    "sensors": {"vocabulary", "tiling", "atomic_files", "parallel"},
     "hole_filling": {"vocabulary", "holes"},
     "streams": {"vocabulary", "checks", "geometry", "sensors", "hole_filling", "kernels", "parallel"},
     "stream_video": {"extras", "vocabulary", "atomic_files"},

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.parallel import one_blas_thread
 from sparsedepth.sensors.laws import Correlation
 from sparsedepth.sensors.settings import MAD_TO_STD, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
@@ -71,6 +72,12 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     rows = _dense_windows(values, settings)
     if len(rows) == 0:
         return WindowFits(rows, np.zeros(rows.shape, bool), np.zeros(0), np.zeros(0), 0)
+    with one_blas_thread:  # several would add up in another order
+        return _fitted(rows, settings)
+
+
+def _fitted(rows: Floats, settings: SensorSettings) -> WindowFits:
+    """Fit the surfaces of windows (n, pixels), and choose those that are explained."""
     level = _row_medians(rows[:, _sampled(settings)])
     valid = np.isfinite(rows)
     centred = np.where(valid, rows - level[:, None], 0.0)
