@@ -35,7 +35,7 @@ class WarningLimits:
 
 
 LIMITS = WarningLimits()
-COST_STEPS = 1024
+WHOLE_COSTS = 1024
 """Whole numbers of a cost of 1."""
 
 
@@ -135,7 +135,7 @@ def row_shift(
 def _least_costs(cost: AdCensus, rows: NDArray[np.intp], down: int, max_disparity: int) -> Floats:
     """Compute the least cost over all disparities of some rows with those of the right view that are further down."""
     n = max_disparity + 1
-    volume = cost.paired(rows, rows + down).volume(slice(None), n, n, COST_STEPS, 0)
+    volume = cost.paired(rows, rows + down).volume(slice(None), n, n, WHOLE_COSTS, 0)
     return volume.min(axis=2).astype(np.float32)
 
 
