@@ -14,6 +14,9 @@ import numpy as np
 
 from sparsedepth.atomic_files import write_atomically
 
+RESULTS = ":(top,exclude)docs/results"
+"""Git's name for all but the pages of results."""
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a Markdown table."""
@@ -40,10 +43,14 @@ def write_made_part(path: Path, title: str, command: str, parts: Sequence[str], 
 
 
 def commit(folder: Path = Path()) -> str:
-    """Describe the commit that a folder of a repository is at; "unknown" where it is part of none."""
+    """Describe the commit that a folder of a repository is at; "unknown" where it is part of none.
+
+    A changed file makes it "-dirty", unless it is one of the pages of results: a run that writes them stays itself.
+    """
     if shutil.which("git") is None or not _git(folder, "ls-files"):
         return "unknown"
-    return _git(folder, "describe", "--always", "--dirty", "--exclude=*") or "unknown"
+    at = _git(folder, "describe", "--always", "--exclude=*") or "unknown"
+    return at + "-dirty" * bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", RESULTS))
 
 
 def _git(folder: Path, *words: str) -> str:
