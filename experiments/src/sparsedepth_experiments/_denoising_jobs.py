@@ -38,6 +38,7 @@ WAVELET_STRIDE = 4
 ALTERNATIONS = (1, 2, 3, 5)
 
 PHI1, PHI2, PHI3, SC = "ns-SC Φ1", "ns-SC Φ2", "ns-SC Φ3", "SC Φ3"
+SC1 = "SC Φ1"
 TIGHT, UNIT = "TIWF, tight", "TIWF, unit norm"
 ANNEALED = "ns-SC, annealed Φ1"
 PAPER_NOISE, MILD_NOISE = "paper", "mild"
@@ -66,7 +67,8 @@ class Part:
     share: float
     draws: int = 1
     seeds: int = 1
-    alternations: bool = False
+    further: bool = False
+    """Whether the shipped Φ1 is also run with exact alternations, and with one variance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +134,11 @@ class Plan:
             (coded_with_one_variance(SC, phi[2], self.stride), self._coding(phi[2])),
         ]
 
-    def alternating(self) -> list[tuple[Method, str]]:
+    def further(self) -> list[tuple[Method, str]]:
+        """Return the methods with the shipped Φ1 alone: alternations, and one variance."""
         phi1 = self.dictionary("phi1", 0)
-        return [(alternated(_times(n), phi1, n, self.stride), self._coding(phi1)) for n in ALTERNATIONS]
+        methods = [alternated(_times(n), phi1, n, self.stride) for n in ALTERNATIONS]
+        return [(each, self._coding(phi1)) for each in (*methods, coded_with_one_variance(SC1, phi1, self.stride))]
 
     def _coding(self, dictionary: Dictionary) -> str:
         return f"{restoration_version()}, {checksum_of(dictionary)}, stride {self.stride}"
@@ -153,7 +157,7 @@ class Plan:
         yield (lambda part: self.unseeded), 0
         for seed in range(max(part.seeds for part in self.parts)):
             yield (lambda part, seed=seed: self.seeded(seed)), seed
-        yield (lambda part: self.alternating() if part.alternations else []), 0
+        yield (lambda part: self.further() if part.further else []), 0
 
     def _noisy(self, number: int, part: Part, draw: int) -> DepthMap:
         rng = np.random.default_rng([NOISE_SEED, number, round(1000 * part.share), draw])
@@ -205,7 +209,7 @@ class Results:
         return [name for name in ORDER if name in found] + sorted(found - set(ORDER))
 
 
-ORDER = (NOISY.name, PHI1, PHI2, PHI3, SC, TIGHT, UNIT, *map(_times, ALTERNATIONS), ANNEALED)
+ORDER = (NOISY.name, PHI1, PHI2, PHI3, SC, SC1, TIGHT, UNIT, *map(_times, ALTERNATIONS), ANNEALED)
 
 
 def _cube(by: Mapping[tuple[int, int, int], float]) -> Any:
