@@ -171,6 +171,18 @@ class Curve:
     """Whether it is drawn thick, to stand out from the others."""
 
 
+def save_learning(history: Sequence[tuple[float, float]], path: str | Path, *, title: str = "") -> None:
+    """Draw the held-out energy of learning over its steps."""
+    steps, energies = zip(*history, strict=True)
+    figure = Figure(figsize=(5.2, 3.4), dpi=100, layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(steps, energies, marker="o", markersize=3)
+    axes.set(xlabel="step", ylabel="held-out energy of a patch")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    write_figure(figure, path)
+
+
 def save_curves(
     groups: Mapping[str, Sequence[Curve]],
     at: Sequence[float],

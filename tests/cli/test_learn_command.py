@@ -197,6 +197,16 @@ def test_dictionary_command_describes_and_draws(tmp_path):
     assert facts["patch_shape"] == [16, 16]
     assert (tmp_path / "mosaic.png").read_bytes().startswith(b"\x89PNG")
     assert "atoms: 256" in run("dictionary", "phi1").stdout
+    run("dictionary", "phi1", "--curve", tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_dictionary_without_a_history_has_no_curve(tmp_path):
+    Dictionary(np.eye(4, dtype=np.float32), (2, 2)).save(tmp_path / "by_hand.safetensors")
+    done = run("dictionary", tmp_path / "by_hand.safetensors", "--curve", tmp_path / "curve.png", check=False)
+    assert done.returncode == 2
+    assert "does not say its energies" in done.stderr
+    assert not (tmp_path / "curve.png").exists()
 
 
 @pytest.mark.parametrize(
@@ -212,6 +222,7 @@ def test_dictionary_command_describes_and_draws(tmp_path):
         (["dictionary", "phi1", "--mosaic", "nowhere/x.png"], "no folder"),
         (["learn", "x.npy", "-o", "d.safetensors", "--as-paper", "--every", "2"], "leave --every out"),
         (["dictionary", "phi1", "--mosaic", "x.xyz"], "must end in .png"),
+        (["dictionary", "phi1", "--curve", "x.xyz"], "must end in .png"),
         (["dictionary", "x" * 300], "choose one of"),
         (["reproduce", "nothing"], "no experiment"),
     ],

@@ -174,7 +174,7 @@ ELSEWHERE = {
     "confidence_variance", "read_confidence", "read_normals", "write_normals",  # the laws of formats
     "Profile", "Format", "read_photo", "read_about",  # photographs and descriptions of files: the laws of reading
     "Competitor", "tight_wavelet_frame", "wavelet_frame",  # no map goes in
-    "save_bars", "save_calibration", "save_curves", "save_mosaic", "save_origin",  # these draw what we computed
+    "save_bars", "save_calibration", "save_curves", "save_learning", "save_mosaic", "save_origin",  # draw what we found
     "write_figure",  # a figure goes in
 }  # fmt: skip
 
