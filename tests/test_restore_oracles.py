@@ -1,0 +1,506 @@
+"""Formulas of restoration, pixel by pixel: features, mixtures, bounds of noise and variances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from scipy.stats import norm
+
+from sparsedepth.restore import noise_model
+from sparsedepth.restore.artefacts import OutlierClusters, small_components
+from sparsedepth.restore.dense import NoiseLevel, Shrinkage, Smoothed
+from sparsedepth.restore.flying import Candidates, FlyingPixels
+from sparsedepth.restore.inpainting import blend_weight, holes_containing_patch
+from sparsedepth.restore.noise_model import ImpulseNoise, simulate
+from sparsedepth.restore.outliers import OutlierModel, Posterior, shipped_classifier
+from sparsedepth.restore.scores import (
+    PixelScores,
+    difference_floor,
+    median_step,
+    nearest_depth_distance,
+    quantization_step,
+)
+from sparsedepth.restore.settings import (
+    ClusterSettings,
+    DenseSettings,
+    FilledVarianceSettings,
+    FlyingSettings,
+    NoiseModelSettings,
+    ScoreSettings,
+    Settings,
+    SimulationSettings,
+    VarianceSettings,
+)
+from sparsedepth.restore.variance_filled import distance_to_valid, extrapolate_variance, features_of_filled
+from sparsedepth.restore.variance_measured import (
+    LOG_RANGE_KNOTS,
+    LocalRange,
+    MapNoise,
+    MeasuredCoefficients,
+    ambiguity,
+    blend_error,
+    expected_error,
+    missed_outlier_error,
+    pool_most_certain,
+)
+from sparsedepth.tiling import Tile
+
+NOISE = ImpulseNoise(fraction=0.05, amplitude=0.7, score_threshold=9.0, asymmetry=0.4)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def scores_of(rng, shape, **more):
+    """Scores of pixels without any meaning."""
+    given = {
+        "value": rng.standard_normal(shape),
+        "patch_variance": 0.01 * rng.random(shape),
+        "residual": rng.standard_normal(shape),
+        "score": 3 * rng.random(shape),
+        "local_residual": 0.02 * rng.random(shape),
+        "weight": np.ones(shape),
+        "near_border": rng.random(shape) < 0.2,
+    }
+    return PixelScores(**(given | more))
+
+
+def window(values, y, x, radius, fill=np.nan):
+    """The pixels around one, (2 radius + 1) squared."""
+    padded = np.pad(values.astype(float), radius, constant_values=fill)
+    return padded[y : y + 2 * radius + 1, x : x + 2 * radius + 1]
+
+
+def around(values, y, x, radius):
+    """The values around a pixel without its own."""
+    found = window(values, y, x, radius).ravel()
+    return np.delete(found, len(found) // 2)
+
+
+def logarithm(value):
+    return np.log(np.clip(value, 1e-3, 1e4))
+
+
+def nearest(distances, rank):
+    return np.sort(np.where(np.isnan(distances), np.inf, distances))[rank]
+
+
+def middle_of(values, fraction):
+    values = np.sort(values[np.isfinite(values)])
+    return values[round(fraction * (len(values) - 1))] if len(values) else 0.0
+
+
+def slow_features(depth, scores, y, x, floor):
+    """The features of one pixel of a map."""
+    size, value = abs(scores.residual[y, x]), depth[y, x]
+    suspect, valid = scores.score > 1, np.isfinite(depth)
+    here = [logarithm(size / NOISE.amplitude), np.log(NOISE.fraction), np.log(NOISE.amplitude)]
+    here += [logarithm(scores.score[y, x]), logarithm(size / floor)]
+    here += [logarithm(np.sqrt(scores.patch_variance[y, x]) / floor), logarithm(scores.local_residual[y, x] / floor)]
+    here += [window(valid, y, x, side // 2, 0).sum() / side**2 for side in (3, 5)]
+    for side in (5, 9, 21):
+        others = np.nansum(around(suspect, y, x, side // 2))
+        here.append(min(others / max(np.nansum(around(valid, y, x, side // 2)), 1), 1))
+    here.append(logarithm(window(np.minimum(np.abs(scores.residual), 1), y, x, 10, 0).mean() / floor))
+    for radius, ranks in ((1, (0, 1, 3)), (2, (0, 1, 2, 4, 7)), (3, (0, 3, 10))):
+        distances = np.abs(around(depth, y, x, radius) - value)
+        here += [logarithm(nearest(distances, rank) / floor) for rank in ranks]
+    close, wide = (around(depth, y, x, radius) for radius in (1, 2))
+    here += [logarithm(abs(value - middle_of(each, 0.5)) / floor) for each in (close, wide)]
+    low, high = middle_of(wide, 0), middle_of(wide, 1)
+    outside = max(value - high, low - value) / floor
+    here += [np.sign(outside) * np.log1p(abs(outside)), logarithm((high - low) / floor)]
+    here.append((np.abs(wide - value) < size / 2).sum())
+    sign = np.sign(scores.residual)
+    nearby = np.nansum(around(np.where(suspect, sign, 0), y, x, 10)) / (np.nansum(around(suspect, y, x, 10)) + 1)
+    isolated = not scores.near_border[y, x] and scores.local_residual[y, x] <= 0.01
+    here += [sign[y, x] * nearby, 0 if isolated else sign[y, x] * NOISE.asymmetry]
+    ring = window(depth, y, x, 9)[::3, ::3].copy()
+    ring[2:5, 2:5] = np.nan
+    return [*here, *(logarithm(nearest(np.abs(ring.ravel() - value), rank) / floor) for rank in (0, 3))]
+
+
+def model_of(step=0.0, enabled=True):
+    return OutlierModel(NOISE, step, enabled, Settings(), shipped_classifier())
+
+
+def test_features_are_their_definitions(rng):
+    depth = rng.standard_normal((30, 34)).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.25] = np.nan
+    scores, where = scores_of(rng, depth.shape), np.isfinite(depth) & (rng.random(depth.shape) < 0.2)
+    found = model_of(0.1).features(Tile.full(depth), scores, where)
+    floor = np.hypot(0.01, 0.3 * 0.1)
+    expected = [slow_features(depth, scores, y, x, floor) for y, x in np.argwhere(where)]
+    assert_allclose(found, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("spread", [0.002, 0.1])
+def test_a_block_is_uniform_if_its_range_is_small_beside_the_residual(rng, spread):
+    depth = (rng.standard_normal((20, 25)) * spread).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.1] = np.nan
+    scores = scores_of(rng, depth.shape, residual=0.2 * rng.standard_normal(depth.shape))
+    found = model_of().in_uniform_block(Tile.full(depth), scores)
+    for y, x in np.ndindex(depth.shape):
+        three = window(depth, y, x, 1)
+        blocks = [np.ptp(three[a : a + 2, b : b + 2]) for a in (0, 1) for b in (0, 1)]
+        limit = max(0.01, 0.7 * abs(scores.residual[y, x]))
+        assert found[y, x] == any(block <= limit for block in blocks)
+
+
+def test_residuals_beyond_three_amplitudes_cost_log_odds(rng):
+    residual = np.array([[0.0, 2.0, 2.1, 2.4, -2.8, 9.0]])
+    open_sea = scores_of(rng, residual.shape, residual=residual, near_border=np.ones(residual.shape, bool))
+    expected = np.clip((9 - (residual / NOISE.amplitude) ** 2) / 2, -8, 0)
+    assert_allclose(model_of().amplitude_penalty(open_sea), expected)
+    calm = replace(open_sea, near_border=np.zeros(residual.shape, bool), local_residual=np.full(residual.shape, 0.01))
+    assert_array_equal(model_of().amplitude_penalty(calm), 0)
+    rough = replace(calm, local_residual=np.full(residual.shape, 0.0101))
+    assert_allclose(model_of().amplitude_penalty(rough), expected)
+
+
+@pytest.mark.parametrize("sensor", [1e-4, 0.02, 0.5])
+def test_a_measurement_with_a_variance_meets_codes_that_may_have_failed(rng, sensor):
+    depth = np.zeros((4, 9), np.float32)
+    residual = np.broadcast_to(np.linspace(-1.5, 1.5, 9), depth.shape)
+    scores = scores_of(rng, depth.shape, residual=residual, score=np.zeros(depth.shape))
+    found = model_of(enabled=False)(Tile.full(depth, np.full(depth.shape, sensor, np.float32)), scores).weight
+    right = sensor + 3 * scores.patch_variance + 0.01**2
+    fits, fails = (norm.pdf(residual, 0, np.sqrt(variance)) for variance in (right, sensor + 1))
+    assert_allclose(found, sensor / right / (1 + 5e-4 * fails / fits), rtol=1e-4, atol=1e-12)
+
+
+def test_a_blend_moves_by_the_weight_of_the_codes(rng):
+    depth = np.array([[1.0, 2.0, np.nan]])
+    scores = scores_of(rng, depth.shape, residual=np.array([[0.5, -0.5, 0.0]]))
+    posterior = Posterior(np.zeros((1, 3)), np.array([[0.2, 1.0, 1.0]]))
+    assert_allclose(posterior.blend(depth, scores), [[0.9, 2.5, np.nan]])
+    assert_array_equal(model_of().outliers(Tile.full(depth.astype(np.float32)), posterior), [[False, True, False]])
+
+
+def test_two_nearest_neighbours_in_depth_are_averaged(rng):
+    depth = rng.standard_normal((15, 17)).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.6] = np.nan
+    depth[:6, :6] = np.nan
+    depth[2, 2] = 1
+    found = nearest_depth_distance(depth)
+    for y, x in np.ndindex(depth.shape):
+        distances = np.sort(np.abs(around(depth, y, x, 2) - depth[y, x]))
+        distances = distances[np.isfinite(distances)][:2]
+        assert found[y, x] == pytest.approx(distances.mean() if len(distances) else 0, abs=1e-6)
+
+
+def test_steps_between_pixels_are_those_of_rows_and_columns():
+    depth = np.array([[0.0, 1.0, 1.0], [4.0, 3.0, np.nan]])
+    assert median_step(depth) == np.median([1, 0, 1, 4, 2])
+    assert median_step(np.full((1, 1), 3.0)) == 0
+    levels = 0.25 * np.random.default_rng(0).integers(0, 3, (40, 40)) * (np.arange(40) % 4 > 0)
+    assert quantization_step(levels, ScoreSettings()) == 0.25
+    assert quantization_step(np.zeros((4, 4)), ScoreSettings()) == 0
+    assert quantization_step(np.random.default_rng(0).standard_normal((40, 40)), ScoreSettings()) == 0
+
+
+def test_the_floor_of_differences_is_that_of_three_independent_errors():
+    tile = Tile.full(np.array([[1.0, np.nan]], np.float32), np.array([[0.04, 0.3]], np.float32))
+    found = difference_floor(tile, 0.5, ScoreSettings())
+    assert_allclose(found**2, [[0.01**2 + 0.15**2 + 0.04, 0.01**2 + 0.15**2 + 1]], rtol=1e-6)
+
+
+def slow_candidates(depth, step, similar, settings):
+    """Pixels without similar neighbours between two sides, one after the other."""
+    sides = depth.copy()
+    for y, x in np.ndindex(depth.shape):
+        if (np.abs(around(depth, y, x, 1) - depth[y, x]) <= similar).sum() < settings.min_similar_neighbours:
+            sides[y, x] = np.nan
+    offsets = np.array([(a, b) for a in range(-2, 3) for b in range(-2, 3) if (a, b) != (0, 0)])
+    weight = np.exp(-(offsets**2).sum(1) / 2)
+    for y, x in np.ndindex(depth.shape):
+        near = around(sides, y, x, 2)
+        if np.isnan(depth[y, x]) or np.isfinite(sides[y, x]) or not np.isfinite(near).any():
+            continue
+        lowest, highest = np.nanmin(near), np.nanmax(near)
+        enough = np.isfinite(around(depth, y, x, 1)).sum() >= settings.min_valid_neighbours
+        if highest - lowest <= step or not enough:
+            continue
+        up, known = near > (lowest + highest) / 2, np.isfinite(near)
+        down = known & ~up
+        low, high = (np.average(near[side], weights=weight[side]) for side in (down, up))
+        spread = np.where(up, near - high, near - low)[known]
+        thin = min(similar, settings.max_face_spread * (highest - lowest))
+        flat = ((near <= lowest + thin) | (near >= highest - thin) | ~known).all()
+        faces = flat and min(up.sum(), down.sum()) >= settings.min_face_px
+        variance = np.average(spread**2, weights=weight[known])
+        yield y * depth.shape[1] + x, low, high, variance, faces, (depth[y, x] - low) / (high - low)
+
+
+def mixed(rng, shape=(48, 40)):
+    """Two depths with noise, holes and mixtures at their borders."""
+    rows, columns = np.indices(shape)
+    depth = np.where((rows // 8 + columns // 10) % 2, 0.0, 1.0) + 0.02 * rng.standard_normal(shape)
+    depth[rng.random(shape) < 0.08] = 0.4
+    depth[rng.random(shape) < 0.05] = np.nan
+    depth[:, 39] = 0.5 * rng.standard_normal(shape[0])
+    return depth.astype(np.float32)
+
+
+def test_candidates_for_mixtures_are_those_of_the_definition(rng):
+    depth, settings = mixed(rng), FlyingSettings()
+    found = FlyingPixels(0.3, 0.06, settings).candidates(depth)
+    expected = list(slow_candidates(depth, 0.3, 0.06, settings))
+    assert len(expected) > 60
+    number, low, high, variance, faces, position = map(np.array, zip(*expected, strict=True))
+    assert_array_equal(found.number, number)
+    assert_array_equal(found.between_faces, faces)
+    assert 10 < faces.sum() < len(faces)
+    for ours, theirs in ((found.low, low), (found.high, high), (found.position, position)):
+        assert_allclose(ours, theirs, atol=1e-5)
+    assert_allclose(found.side_variance, variance, atol=1e-6)
+
+
+def test_a_mixture_is_snapped_if_its_side_is_sure_and_else_weighted():
+    settings, on = FlyingSettings(own_depth_weight=8.0), np.zeros((7, 24), bool)
+    position = np.array([-0.5, 0.005, 0.2, 0.5, 0.6, 0.9, 0.995])
+    number = np.arange(7) * 2
+    low, high, variance = np.full(7, 1.0), np.full(7, 3.0), np.full(7, 0.01)
+    found = Candidates(number, low, high, variance, on[:, 0], position, on, on)
+    p = expit(8 * (position - 0.5))
+    assert_allclose(found.high_probability(settings), p)
+    depth = np.full((2, 7), 9.0, np.float32)
+    snapped, flying, extra = found.snap(depth, settings)
+    assert_array_equal(np.flatnonzero(flying), [4, 6, 8, 10])
+    assert_array_equal(snapped[~flying], 9)
+    inner = slice(2, 6)
+    target = np.where(p > 0.8, 1, np.where(p < 0.2, 0, p))[inner]
+    assert_allclose(snapped[flying], 1 + 2 * target, rtol=1e-6)
+    wrong = p[inner] * (1 - target) ** 2 + (1 - p[inner]) * target**2
+    assert_allclose(extra[flying], 4 * wrong + 0.01, rtol=1e-6)
+    assert_array_equal(extra[~flying], 0)
+
+
+def test_pixels_beside_steps_gain_the_variance_of_what_is_missed(rng):
+    found = FlyingPixels(0.3, 0.06, FlyingSettings(), missed=0.02)
+    depth = mixed(rng)
+    removal = found.remove(Tile.full(depth))
+    snapped = removal.tile.depth
+    for y, x in np.argwhere(~removal.corrupted & np.isfinite(depth)):
+        here = window(snapped, y, x, 1)
+        step = np.nanmax(here) - np.nanmin(here)
+        assert removal.variance[y, x] == pytest.approx(0.02 * step**2 if step > 0.3 else 0, abs=1e-6)
+
+
+def test_steps_are_counted_by_their_mixtures(rng):
+    flying = FlyingPixels(0.3, 0.06, FlyingSettings())
+    sides, depth = rng.integers(0, 2, (2, 20, 23)).astype(np.float32)
+    depth = depth + 0.1 * rng.standard_normal(depth.shape).astype(np.float32)
+    sides[rng.random(sides.shape) < 0.2] = np.nan
+    mixtures = np.flatnonzero(rng.random(sides.size) < 0.5)
+    mixed_at, counts = np.isin(np.arange(sides.size), mixtures).reshape(sides.shape), np.zeros(4, int)
+    for ours, theirs, those in ((sides, depth, mixed_at), (sides.T, depth.T, mixed_at.T)):
+        for y, x in np.ndindex(ours.shape):
+            column, at = ours[y:, x], those[y:, x]
+            counts[0] += len(column) > 1 and abs(column[1] - column[0]) > 0.3
+            counts[1] += len(column) > 2 and at[1] and abs(column[2] - column[0]) > 0.3
+            if len(column) > 3 and at[1] and at[2] and abs(column[3] - column[0]) > 0.3:
+                ordered = (theirs[y + 2, x] - theirs[y + 1, x]) * (column[3] - column[0]) > 0
+                counts[2 if ordered else 3] += 1
+    assert_array_equal(flying._count_transitions(depth, sides, mixtures), counts)
+
+
+def test_simulated_noise_and_held_out_pixels_are_as_frequent_as_is_said():
+    chosen, tile = SimulationSettings(), Tile.full(np.zeros((90, 130), np.float32))
+    runs = [simulate(tile, 1.0, np.random.default_rng(seed), chosen) for seed in range(12)]
+    noise = np.concatenate([run.noise.ravel() for run in runs])
+    assert (noise != 0).mean() == pytest.approx(chosen.noisy_fraction, rel=0.15)
+    held_out = np.mean([run.held_out.mean() for run in runs])
+    assert held_out == pytest.approx(chosen.held_out_fraction * (1 - chosen.noisy_fraction), rel=0.15)
+    sizes = np.abs(noise[noise != 0])
+    grid = np.linspace(0.01, 5, 2000)
+    mean = np.trapezoid(grid * noise_model.magnitude_density(grid, 1.0), grid)
+    assert sizes.mean() == pytest.approx(mean, rel=0.05)
+    assert np.mean(sizes**2) == pytest.approx(0.5, rel=0.1)
+    assert abs(noise.mean()) < 0.003
+
+
+def test_many_holes_hold_out_more_pixels_and_none_by_turning():
+    chosen, depth = SimulationSettings(), np.zeros((100, 100), np.float32)
+    depth[:40] = np.nan
+    run = simulate(Tile.full(depth), 1.0, np.random.default_rng(0), chosen)
+    assert run.held_out[:, 40:].mean() == pytest.approx(chosen.held_out_fraction_many_holes, rel=0.35)
+    depth[:] = 0
+    depth[5:15, 20:40] = np.nan
+    run = simulate(Tile.full(depth), 1.0, np.random.default_rng(0), chosen)
+    assert (run.held_out | (run.noise != 0))[:, 85:95, 60:80].all()
+
+
+def slow_bound(scores, n, noisy, weight, settings):
+    """The least, over thresholds, of how many pixels exceed one, over how much of the noise does."""
+    counting = noisy >= 0
+    total, bounds = weight[counting].sum(), []
+    for quantile in np.linspace(0, settings.max_quantile, settings.n_quantiles):
+        left = [(score, weight[noisy >= score].sum()) for score in np.sort(noisy[counting])]
+        score, mass = [each for each in left if each[1] >= total * (1 - quantile) - 1e-12][-1]
+        bounds.append((((scores >= score).sum() + 1) / n / max(mass, 1e-3), score))
+    least, score = min(bounds, key=lambda each: each[0])
+    return min(1.0, least), score
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+def test_the_bound_of_the_fraction_is_its_definition(rng, scale):
+    settings = replace(NoiseModelSettings(), n_quantiles=7)
+    noisy = np.where(rng.random(80) < 0.1, -1, scale * rng.random(80))
+    weight = rng.random(80) / 40
+    scores = np.sort(rng.random(300))
+    found, threshold = noise_model._bound_fraction(scores, 400, noisy, weight, settings)
+    expected, score = slow_bound(scores, 400, noisy, weight, settings)
+    assert found == pytest.approx(expected)
+    assert threshold < score == pytest.approx(threshold)
+
+
+def test_the_asymmetry_counts_signs_and_is_small_for_few():
+    settings = NoiseModelSettings()
+    assert noise_model._asymmetry(np.array([1.0, 2.0, -3.0, 4.0]), settings) == pytest.approx(2 / 9)
+    assert noise_model._asymmetry(np.empty(0), settings) == 0
+
+
+def test_blends_err_by_what_probability_and_weight_leave(rng):
+    scores = scores_of(rng, (50,))
+    p, weight = rng.random((2, 50))
+    expected = (p * (1 - weight) ** 2 + (1 - p) * weight**2) * scores.residual**2
+    assert_allclose(blend_error(scores, Posterior(p, weight)), expected)
+
+
+def noise_of_map():
+    coefficients = MeasuredCoefficients(
+        np.linspace(-4, 0, 9), np.array([0.5, -0.2]), np.array([-3.0, 0.4]), 0.1 * np.arange(7), 0.2 * np.arange(4)
+    )
+    return MapNoise(NOISE, coefficients, -1.3)
+
+
+def test_expected_errors_are_sums_of_what_was_missed_kept_and_corrected(rng):
+    noise, settings, scores = noise_of_map(), VarianceSettings(), scores_of(rng, (40,))
+    close, wide = rng.uniform(-4, 0.9, (2, 40))
+    p, weight = np.where(rng.random(40) < 0.3, 0, rng.random(40)), rng.random(40)
+    corrected, given = weight > 0.6, noise.coefficients
+    found = expected_error(noise, LocalRange(close, wide), scores, Posterior(p, weight), corrected, settings)
+    about = np.log(np.maximum(scores.local_residual, 1e-3))
+    missed = np.interp(wide, LOG_RANGE_KNOTS, given.missed) + 0.5 * about - 0.2 * np.log(0.05)
+    missed = np.exp(np.minimum(missed + np.log(0.05) - np.log(0.7), settings.max_log_error))
+    assert_allclose(missed_outlier_error(noise, wide, about, settings), missed)
+    left = blend_error(scores, Posterior(p, weight))
+    kept = np.where(p > 0, left + np.exp(-3.0) * left**0.4, left)
+    some = np.clip(p, 1e-6, 1 - 1e-6)
+    clean = expit(0.2 * np.log(some / (1 - some)) + 0.4 * np.log(np.maximum(scores.score, 1e-3)) + 0.6 * -1.3)
+    disagreement = np.log(np.maximum(scores.patch_variance, 1e-6))
+    wrong = 0.1 * about + 0.2 * disagreement + 0.3 * np.log(0.05) + 0.4 * scores.near_border + 0.5 * close + 0.6 * wide
+    after = clean * (weight * scores.residual) ** 2 + (1 - clean) * expit(wrong)
+    assert_allclose(found, np.where(corrected, after, missed + kept))
+
+
+def test_the_most_certain_pixels_share_the_mean_of_their_part(rng):
+    settings, expected = VarianceSettings(), rng.random(1000)
+    limit, pooled = pool_most_certain(expected, settings)
+    assert (expected <= limit).mean() == pytest.approx(settings.pooled_fraction, abs=0.002)
+    assert pooled == pytest.approx(expected[expected <= limit].mean())
+
+
+def test_ambiguity_is_the_mean_of_p_times_one_minus_p_over_that_of_p(rng):
+    settings, p = VarianceSettings(), rng.random(1000)
+    first, second = settings.ambiguity_prior
+    assert ambiguity(p, settings) == pytest.approx(np.log(((p * (1 - p)).sum() + first) / (p.sum() + second)))
+    assert ambiguity(np.zeros(3), settings) == pytest.approx(np.log(first / second))
+
+
+def test_the_root_of_range_noise_is_linear_in_depth():
+    level = NoiseLevel(0.2, DenseSettings(), (1.0, 3.0), 2.0)
+    found = level.at_depth(np.array([0.0, 1.0, 2.0, 3.0, 9.0, np.nan]))
+    assert_allclose(np.sqrt(found / 0.2), [1, 1, 1.5, 2, 2, 1])
+    sigmas = DenseSettings().outlier_sigmas
+    assert_array_equal(level.exceeded(np.array([0.99, -1.01]) * sigmas * 0.45, np.array([2.0, 2.0])), [False, True])
+
+
+def test_shrinkage_removes_the_part_of_what_smoothing_would_that_is_noise(rng):
+    """Where texture has as much variance as noise, half of what is removed is noise."""
+    flat, sigma = np.zeros((200, 200)), np.ones((200, 200))
+    texture, noise = rng.standard_normal((2, 200, 200))
+    spread = rng.random((200, 200))
+    textured = np.where(spread > 0.5, 1.0, 0.0)
+    once = Smoothed(textured * texture + noise, flat, spread, sigma)
+    again = Smoothed(flat + noise, flat, spread, sigma)
+    found = Shrinkage.fit([(once, again)], VarianceSettings())(once)
+    assert np.median(found[spread > 0.6]) == pytest.approx(0.5, abs=0.05)
+    assert np.median(found[spread < 0.4]) == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_step_of_least_squares_lies_between_none_and_all():
+    step = np.array([1.0, 2.0])
+    for factor, expected in ((0.3, 0.3), (-1.0, 0.0), (1.7, 1.0)):
+        assert blend_weight(step, factor * step) == pytest.approx(expected)
+    assert blend_weight(np.zeros(2), step) == 1
+
+
+def test_holes_contain_a_patch_where_all_of_its_pixels_are_missing(rng):
+    for shape in ((3, 3), (4, 6), (5, 4)):
+        missing = rng.random((30, 32)) < 0.8
+        missing[3:13, 5:16] = missing[25:, 27:] = True
+        expected = np.zeros_like(missing)
+        for y in range(30 - shape[0] + 1):
+            for x in range(32 - shape[1] + 1):
+                block = np.s_[y : y + shape[0], x : x + shape[1]]
+                expected[block] |= missing[block].all()
+        assert_array_equal(holes_containing_patch(missing, shape), expected)
+
+
+def test_the_distance_to_valid_pixels_is_that_of_a_king(rng):
+    missing = rng.random((20, 22)) < 0.95
+    apart = np.abs(np.argwhere(np.ones_like(missing))[:, None] - np.argwhere(~missing)).max(2)
+    assert_array_equal(distance_to_valid(missing).ravel(), apart.min(1))
+
+
+def test_a_large_hole_goes_on_from_variances_that_a_law_explains(rng):
+    """Where the variances around a hole are those of a law times a number, so are those within it."""
+    settings = FilledVarianceSettings()
+    filled = 0.1 * rng.standard_normal((40, 40)).cumsum(0)
+    missing, inner = np.zeros((2, 40, 40), bool)
+    missing[8:32, 8:32], inner[14:26, 14:26] = True, True
+    law = np.array([-4.0, 0.3, 0.0, 0.0, 0.0])
+    rows = features_of_filled(filled, missing, 1.0, settings, scattered=False)
+    variance = np.zeros((40, 40))
+    variance[missing] = 3 * np.exp(rows @ law)
+    known = np.where(inner, 0, variance)
+    found = extrapolate_variance(filled, missing, known, settings, law)
+    assert_allclose(found[missing], variance[missing], rtol=1e-6)
+    assert_array_equal(found[~missing], 0)
+
+
+def test_clusters_have_the_step_around_them_over_its_spread(rng):
+    settings, depth = ClusterSettings(), 0.001 * rng.standard_normal((60, 60)).astype(np.float32)
+    depth[20:24, 30:35] += 0.8
+    found = small_components(depth, 0.3, settings)
+    assert len(found.area) == 1
+    assert found.area[0] == 20
+    rises, inside = [], found.number == 0
+    within = []
+    for y, x in np.argwhere(inside):
+        for v, w in product(range(y - 1, y + 2), range(x - 1, x + 2)):
+            if (v, w) != (y, x):
+                (within if inside[v, w] else rises).append(float(depth[y, x] - depth[v, w]))
+    assert found.offset[0] == pytest.approx(np.mean(rises), abs=1e-6)
+    spread = np.var(rises) + np.mean(np.square(within)) + settings.step_floor**2
+    assert found.score[0] == pytest.approx(np.mean(rises) / np.sqrt(spread), rel=1e-4)
+
+
+def test_missed_clusters_are_those_that_are_not_found_again():
+    settings, depth = ClusterSettings(), np.zeros((60, 80), np.float32)
+    for number, offset in enumerate((0.8, -0.8, 0.8, -0.8)):
+        depth[10:14, 10 + 14 * number : 14 + 14 * number] += offset
+    found = OutlierClusters((0.3,), settings)
+    expected = (0 * 4 + 1) / (4 + 1)
+    square = 4 * 16 * 0.8**2 / depth.size
+    assert found._estimate_missed(depth) == pytest.approx(square * expected / (1 - expected), rel=1e-5)
+    assert found._median_offset(depth) == pytest.approx(0.8)
