@@ -8,11 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
 
-from sparsedepth.restore import noise_model
-from sparsedepth.restore.artefacts import OutlierClusters, small_components
+from sparsedepth.restore import inpainting, noise_model, variance_filled
+from sparsedepth.restore.artefacts import OutlierClusters, StuckPixels, small_components
 from sparsedepth.restore.dense import NoiseLevel, Shrinkage, Smoothed
 from sparsedepth.restore.flying import Candidates, FlyingPixels
 from sparsedepth.restore.inpainting import blend_weight, holes_containing_patch
@@ -30,13 +31,21 @@ from sparsedepth.restore.settings import (
     DenseSettings,
     FilledVarianceSettings,
     FlyingSettings,
+    GuideSettings,
     NoiseModelSettings,
     ScoreSettings,
     Settings,
     SimulationSettings,
+    StuckSettings,
     VarianceSettings,
 )
-from sparsedepth.restore.variance_filled import distance_to_valid, extrapolate_variance, features_of_filled
+from sparsedepth.restore.variance_filled import (
+    MEAN_WINDOWS_PX,
+    ScatteredVariance,
+    distance_to_valid,
+    extrapolate_variance,
+    features_of_filled,
+)
 from sparsedepth.restore.variance_measured import (
     LOG_RANGE_KNOTS,
     LocalRange,
@@ -504,3 +513,144 @@ def test_missed_clusters_are_those_that_are_not_found_again():
     square = 4 * 16 * 0.8**2 / depth.size
     assert found._estimate_missed(depth) == pytest.approx(square * expected / (1 - expected), rel=1e-5)
     assert found._median_offset(depth) == pytest.approx(0.8)
+
+
+def smallest_window(values, valid, y, x, enough):
+    """The valid values in the smallest window around a pixel that holds enough of them, or in the largest."""
+    for side in MEAN_WINDOWS_PX:
+        here = tuple(slice(max(at - side // 2, 0), at + side // 2 + 1) for at in (y, x))
+        if side**2 >= enough and (valid[here].sum() >= enough or side == MEAN_WINDOWS_PX[-1]):
+            return values[here][valid[here]]
+    raise AssertionError
+
+
+@pytest.mark.parametrize("scattered", [True, False])
+def test_features_of_filled_pixels_are_their_definitions(rng, scattered):
+    settings = replace(FilledVarianceSettings(), min_for_mean=12)
+    filled, missing = rng.standard_normal((26, 30)), rng.random((26, 30)) < 0.7
+    missing[8:20, 8:22] = True
+    found = features_of_filled(filled, missing, 0.3, settings, scattered=scattered)
+    differences = np.zeros(filled.shape)
+    for y, x in np.argwhere(~missing):
+        around_it = smallest_window(filled, ~missing, y, x, 3)
+        count = len(around_it)
+        differences[y, x] = ((filled[y, x] - around_it.mean()) * count / max(count - 1, 1)) ** 2
+    close, broad = (np.pad(filled, side // 2, mode="edge") for side in (3, 15))
+    for row, (y, x) in zip(found, np.argwhere(missing), strict=True):
+        far = np.abs(np.argwhere(~missing) - (y, x)).max(1).min()
+        wide = np.var(broad[y : y + 15, x : x + 15])
+        if scattered:
+            around_it = smallest_window(differences, ~missing, y, x, 12)
+            wide = around_it.mean() if len(around_it) else 0.0
+        near = np.var(close[y : y + 3, x : x + 3])
+        share = np.pad(missing, 7, mode="edge")[y : y + 15, x : x + 15].mean()
+        assert_allclose(row, [1, np.log(far), np.log1p(near / 0.3), np.log1p(wide / 0.3), share], atol=2e-3)
+
+
+def test_the_line_of_a_map_is_the_likeliest_for_gamma_distributed_errors(rng):
+    settings, prior = FilledVarianceSettings(), np.array([-0.5, 1.0])
+    away = rng.uniform(-1, 1, 400)
+    squared = np.exp(0.4 + 0.6 * away) * rng.standard_normal(400) ** 2
+    line, variance = variance_filled._fit_line(away, squared, prior, settings)
+
+    def cost(numbers):
+        along = numbers[0] + numbers[1] * away
+        likelihood = (along + squared * np.exp(-along)).sum() / settings.pixels_per_sample
+        return likelihood + (((numbers - prior) / settings.prior_std) ** 2).sum() / 2
+
+    assert_allclose(line, minimize(cost, prior, tol=1e-10).x, atol=1e-4)
+    sums = np.array([400, (away**2).sum()]) / settings.pixels_per_sample
+    assert_allclose(variance, 1 / (sums + 1 / np.square(settings.prior_std)))
+    few, wide = variance_filled._fit_line(np.empty(0), np.empty(0), prior, settings)
+    assert_array_equal(few, prior)
+    assert_allclose(wide, np.square(settings.prior_std))
+
+
+def test_a_law_of_scattered_holes_is_its_line_with_its_uncertainty(rng):
+    settings, filled = FilledVarianceSettings(), 0.2 * rng.standard_normal((30, 30))
+    missing = rng.random((30, 30)) < 0.4
+    law = np.array([-3.0, 0.2, 0.3, 0.1, 0.4])
+    given = ScatteredVariance(0.05, -2.0, np.array([-1.8, 1.3]), np.array([0.1, 0.02]), 0.004, settings, law)
+    away = features_of_filled(filled, missing, 0.05, settings, scattered=True) @ law + 2
+    expected = 0.05 * np.exp(-1.8 + 1.3 * away + (0.1 + 0.02 * away**2) / 2)
+    assert (expected > 0.004).any()
+    assert (expected < 0.004).any()
+    found = given(filled, missing)
+    assert_allclose(found[missing], np.minimum(expected, 0.004))
+    assert_array_equal(found[~missing], 0)
+    assert variance_filled.mean_held_out_error(np.array([1.0, 2.0]), settings) == pytest.approx(3.02 / 3)
+
+
+def discs(above, below):
+    depth = np.zeros((120, 120), np.float32)
+    for number, offset in enumerate([0.8] * above + [-0.8] * below):
+        y, x = 10 + 14 * (number // 7), 10 + 14 * (number % 7)
+        depth[y : y + 4, x : x + 4] += offset
+    return depth
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "symmetric"), [(3, 3, True), (3, 2, False), (3, 12, True), (3, 15, False), (12, 3, True)]
+)
+def test_clusters_lie_on_both_sides_of_their_surroundings(above, below, symmetric):
+    """12 and 3 differ by 9 < 2.5 sqrt(15); 15 and 3 by 12 > 2.5 sqrt(18)."""
+    found = OutlierClusters.fit(Tile.full(discs(above, below)), 0.0, Settings())
+    assert (found is not None) == symmetric
+    if found is not None:
+        assert found.steps == (0.15, 0.3, 0.6)
+        assert found.max_offset == pytest.approx(6 * 0.8)
+
+
+@pytest.mark.parametrize(("side", "compact"), [(8, True), (9, False)])
+def test_a_cluster_is_at_most_eight_pixels_wide(side, compact):
+    depth = np.zeros((60, 60), np.float32)
+    depth[20 : 20 + side, 30:34] = 1
+    assert (OutlierClusters((0.3,), ClusterSettings()).offsets(depth) != 0).any() == compact
+    assert (OutlierClusters((0.3,), ClusterSettings()).offsets(depth.T) != 0).any() == compact
+
+
+@pytest.mark.parametrize("limit", [0.99, 1.01])
+def test_higher_components_than_clusters_usually_are_stay(limit):
+    depth = np.zeros((60, 60), np.float32)
+    depth[20:24, 30:34] = 1
+    assert (OutlierClusters((0.3,), ClusterSettings(), limit).offsets(depth) != 0).any() == (limit > 1)
+
+
+def test_stuck_pixels_hardly_ever_touch(rng):
+    settings = replace(StuckSettings(), min_count=10, max_adjacent_fraction=0.25)
+    for count, stuck in ((10, True), (9, False)):
+        depth = 1 + rng.random((40, 50)).astype(np.float32)
+        depth.ravel()[: 40 * count : 40 + 1] = 0
+        assert (depth == 0).sum() == count
+        found = StuckPixels.fit(Tile.full(depth), 0.0, replace(Settings(), stuck=settings))
+        assert (found is not None and 0 in found.values) == stuck
+    depth = 1 + rng.random((40, 80)).astype(np.float32)
+    depth[1:39:3, 5:7] = 0  # in pairs, a quarter of the neighbours of stuck pixels are stuck
+    assert StuckPixels.fit(Tile.full(depth), 0.0, replace(Settings(), stuck=settings)) == StuckPixels((0.0,))
+    depth[1, 7] = 0
+    assert StuckPixels.fit(Tile.full(depth), 0.0, replace(Settings(), stuck=settings)) is None
+
+
+def test_parts_of_a_large_map_are_at_least_half_valid(rng):
+    settings, depth = replace(SimulationSettings(), pixels=4 * 32**2, part_px=32), np.zeros((96, 160), np.float32)
+    depth[:64, :96] = np.nan
+    for seed in range(4):
+        run = simulate(Tile.full(depth), 1.0, np.random.default_rng(seed), settings)
+        assert run.depth.shape == (4, 32, 32)
+        assert all(np.isfinite(part).all() for part in run.truth)
+        assert all(top % 32 == 0 and left % 32 == 0 for top, left in run.corners)
+    sparse = np.full((96, 160), np.nan, np.float32)
+    sparse[:32, :32][:, :12] = sparse[32:64, 32:64][:, :6] = sparse[64:, :32][:, :5] = 0
+    found = {corner for seed in range(6) for corner in simulate(
+        Tile.full(sparse), 1.0, np.random.default_rng(seed), replace(settings, pixels=32**2)).corners}  # fmt: skip
+    assert found == {(0, 0), (32, 32)}
+
+
+def test_steps_in_a_map_mark_the_pixels_along_them():
+    depth = np.zeros((20, 30))
+    depth[:, 15:] = 1
+    marked = inpainting._along_steps(depth, GuideSettings())
+    assert_array_equal(np.flatnonzero(marked.all(0)), np.arange(12, 19))
+    assert_array_equal(marked.any(0), marked.all(0))
+    assert not inpainting._along_steps(depth, GuideSettings(step_ratio=2.01)).any()
+    assert_array_equal(inpainting._along_steps(depth.T, GuideSettings()), marked.T)
