@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter, map_coordinates
 
+from sparsedepth import Origin, Stream
 from sparsedepth.geometry import Intrinsics
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor
 from sparsedepth.streams.align import align
@@ -44,9 +45,9 @@ def belief_of(mean, variance):
     return belief
 
 
-def aligned(belief, value, noise, axis, settings=DEFAULT):
+def aligned(belief, value, noise, axis, settings=DEFAULT, view=VIEW):
     flat = (np.asarray(each, np.float32).ravel() for each in (value, noise))
-    return align(belief, *flat, VIEW, axis, settings)
+    return align(belief, *flat, view, axis, settings)
 
 
 def rigid(step):
@@ -338,3 +339,97 @@ def test_a_scene_that_goes_on_by_a_fraction_of_its_noise_moves(rng, missing):
         found = still.moving(frames[2], frames[1], noise)
         assert found is not None
         assert found.all() if moves else not found.any()
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "counts"),
+    [
+        (0, 50, False), (1, 50, True), (117, 50, True), (118, 50, False),
+        (50, 0, False), (50, 1, True), (50, 147, True), (50, 148, False),
+    ],
+)  # fmt: skip
+def test_pixels_are_compared_that_have_neighbours_on_all_sides(row, column, counts):
+    flat = np.full(SHAPE, 1.0)
+    axis, value = axis_of("z", flat), flat.copy()
+    value[row, column] += 0.1
+    settings = replace(DEFAULT, align_stride_px=1, cell_px=1)
+    view = View(Intrinsics(128.0, 128.0, 64.0, 64.0), SHAPE)  # places are whole numbers, exactly
+    found = aligned(belief_of(flat, 1e-4), value, np.full(flat.size, 1e-4), axis, settings, view)
+    assert (found.start_cost > 1e-9) == counts
+
+
+@pytest.mark.parametrize(("points", "known"), [(100, True), (99, False)])
+def test_a_hundred_points_align_a_view(points, known):
+    flat = np.full(SHAPE, np.nan)
+    flat[6:66:6, 6:66:6] = 1
+    flat[60, 60] = flat[60, 60] if points == 100 else np.nan
+    axis, whole = axis_of("z", np.ones(SHAPE)), np.ones(SHAPE)
+    found = aligned(belief_of(whole, 1e-4), flat, np.full(flat.size, 1e-4), axis)
+    assert np.isfinite(found.start_cost) == known
+
+
+def test_points_on_steep_surfaces_are_not_compared():
+    """Steeper than three standard deviations a pixel, a surface is an edge."""
+    columns = np.mgrid[: SHAPE[0], : SHAPE[1]][1]
+    noise = np.full(columns.size, 1e-4)
+    for slope, counts in ((2.9, True), (-2.9, True), (3.1, False)):
+        plane = 2 + 0.01 * slope * (columns - 75)
+        axis = axis_of("z", plane)
+        mean = axis.count(plane)
+        scaled = noise * axis.slope(np.ones(1))[0] ** 2
+        found = aligned(belief_of(mean, scaled[0]), mean, scaled, axis)
+        assert np.isfinite(found.start_cost) == counts
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 3.0])
+def test_a_belief_is_rescaled_with_the_noise_of_its_sensor(rng, ratio):
+    """Innovations of other noise than expected rescale what is believed, so that it does not change."""
+    stream = Stream(None, unit="mm")
+    for _ in range(3):
+        stream.push(1000 + 5 * ratio * rng.standard_normal((96, 128)))
+    assert stream.sensor is not None
+    assert stream.sensor.std(1000.0) == pytest.approx(5 * ratio, rel=0.15)
+
+
+def test_variances_of_results_are_in_squared_units_of_the_map(rng):
+    sensor = Sensor(unit="mm", noise=PowerLaw(constant=4.0), domain="1/z")
+    settings = replace(DEFAULT, smooth_px=(2,), young_ratio=1e9)  # no pixel is young
+    stream = Stream(sensor, unit="mm", settings=settings)
+    for number in range(1, 5):
+        result = stream.push(1000 + 4 * rng.standard_normal((48, 64)))
+        assert np.median(result.variance) == pytest.approx(16 / number, rel=0.05)
+        error = (result.depth - 1000) ** 2 / result.variance
+        assert np.mean(error) == pytest.approx(1, abs=0.1)
+
+
+def test_a_given_variance_is_that_of_the_measurement(rng):
+    sensor = Sensor(unit="mm", noise=PowerLaw(constant=4.0))
+    stream = Stream(sensor, unit="mm", settings=replace(DEFAULT, young_ratio=1e9))
+    given = np.where(np.arange(64) < 32, 9.0, 100.0) * np.ones((48, 1))
+    result = stream.push(1000 + np.sqrt(given) * rng.standard_normal((48, 64)), variance=given)
+    assert_allclose(result.variance, given, rtol=1e-3)
+
+
+def test_a_pixel_that_jumps_alone_is_uncertain_by_its_jump():
+    sensor = Sensor(unit="mm", noise=PowerLaw(constant=4.0))
+    stream = Stream(sensor, unit="mm", settings=replace(DEFAULT, young_ratio=1e9))
+    wall = np.full((48, 64), 1000.0)
+    before = [stream.push(wall + 0.01 * number).variance[20, 30] for number in range(6)][-1]
+    spike = wall.copy()
+    spike[20, 30] += 80
+    result = stream.push(spike)
+    assert result.origin[20, 30] == Origin.CORRECTED
+    assert result.depth[20, 30] == pytest.approx(1000, abs=1)
+    assert result.variance[20, 30] == pytest.approx(before + DEFAULT.outlier_risk * 80**2, rel=0.05)
+
+
+@pytest.mark.parametrize(("moved", "state"), [(0.0004, "static"), (0.0006, "tracking")])
+def test_a_motion_below_a_twentieth_of_a_pixel_is_none(moved, state):
+    """At 1.2 m and 100 pixels, 0.6 mm move the picture by 0.05 pixels."""
+    stream = Stream(Sensor(unit="mm", noise=PowerLaw(constant=4.0)), Intrinsics(100.0, 100.0, 31.5, 23.5), unit="mm")
+    pose = np.eye(4)
+    stream.push(np.full((48, 64), 1200.0), pose=pose)
+    pose = np.eye(4)
+    pose[0, 3] = moved * 1.02
+    stream.push(np.full((48, 64), 1200.1), pose=pose)
+    assert stream.state == state
