@@ -38,7 +38,8 @@ def test_census_words_and_ad_census_are_what_they_are_defined_to_be(height, widt
     np.testing.assert_array_equal(cost.words, stereo_oracle.census_words(pair.left.sum(axis=2)))
     expected = [stereo_oracle.ad_census(pair.left, pair.right, d) for d in range(pair.max_disparity + 1)]
     np.testing.assert_allclose(sample(cost, pair, range(pair.max_disparity + 1)), expected, atol=1.001 / 1024)
-    volume = cost.volume(slice(0, height), len(expected), 32, 1024.0, 8191)
+    volume = np.empty((height, width, ad_census.padded(len(expected))), np.int16)
+    cost.in_whole_numbers(len(expected), 1024.0, 8191)(slice(0, height), volume)
     np.testing.assert_allclose(volume[..., : len(expected)], np.moveaxis(np.array(expected), 0, -1) * 1024, atol=1.001)
     assert (volume[..., len(expected) :] == 8191).all()
 
@@ -53,10 +54,12 @@ def test_paths_are_the_cheapest_from_eight_sides(height, width, channels, n):
         costs, pair.left.astype(np.uint8), pair.right.astype(np.uint8), penalties, jump=12, n=n
     )
     stride = -(-n // 16) * 16
-    padded = np.full((height, width, stride), semi_global.MAX_PATH, np.int16)
-    padded[..., :n] = costs
+
+    def in_rows(rows: slice, into: Any) -> None:
+        into[..., :n], into[..., n:] = costs[rows], semi_global.MAX_PATH
+
     left, right = byte_rows(pair.left), reversed_rows(byte_rows(pair.right), stride - 1)
-    disparity = semi_global._aggregate(padded, pair, left, right, penalties.astype(np.int16), 12)
+    disparity = semi_global._aggregate(in_rows, n, left, right, penalties.astype(np.int16), 12)
     best = total.argmin(axis=2)
     inner = (best > 0) & (best < n - 1)
     below, here, above = (
@@ -100,6 +103,26 @@ def test_any_cost_is_rounded_and_solved(cost):
     pair = StereoPair(wide[:, :40], wide[:, 2:], 10)
     found = semi_global.solve(cost(pair), pair, None, RNG)
     np.testing.assert_allclose(found[:, 6:-6], 2, atol=0.5)
+
+
+def test_the_cost_in_a_mirror_is_that_of_the_mirrored_pair():
+    pair = pair_of(9, 40, 3, 20)
+    ours, theirs = ad_census.AdCensus.of(pair).mirrored(), ad_census.AdCensus.of(pair.mirrored())
+    disparity = np.random.default_rng(7).uniform(0, 20, pair.shape).astype(np.float32)
+    np.testing.assert_array_equal(ours(disparity), theirs(disparity))
+    volumes = np.empty((2, *pair.shape, 32), np.int16)
+    for cost, volume in zip((ours, theirs), volumes, strict=True):
+        cost.in_whole_numbers(21, 1024.0, 8191)(slice(None), volume)
+    np.testing.assert_array_equal(volumes[0], volumes[1])
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_paths_do_not_know_how_many_rows_come_at_once(rows, monkeypatch):
+    pair = pair_of(23, 50, 3, 12)
+    cost = COSTS["ad_census"](pair)
+    whole = semi_global.solve(cost, pair, None, RNG)
+    monkeypatch.setattr(semi_global, "ROWS_AT_ONCE", rows)
+    np.testing.assert_array_equal(semi_global.solve(cost, pair, None, RNG), whole)
 
 
 def test_a_cost_of_one_kind_is_solved_alike_as_volume_and_as_function():
@@ -182,22 +205,15 @@ def _by_level(level: str) -> list[Any]:
     costs = rng.integers(0, 2000, (height, width, stride)).astype(np.int16)
     left, right = (rng.integers(0, 256, (height, 3, wide), np.uint8) for wide in (width, width + stride - 1))
     penalties = np.array([[500, 125, 50], [2000, 500, 200]], np.int16)
-    room, edges, by_label = np.empty(7 * 23 * 35, np.int16), np.empty(60, np.uint8), np.empty(240, np.int16)
     total, disparity = np.zeros(costs.shape, np.uint16), np.zeros((height, width), np.float32)
     sizes = (height, width, 3, n, stride, 12)
-    _call(
-        loaded.stereo_semi_global,
-        *sizes,
-        penalties,
-        left,
-        right,
-        costs,
-        room,
-        edges,
-        by_label,
-        total,
-        disparity,
-    )
+    rooms = semi_global._room(width, stride)
+    for order in (semi_global.DOWN, semi_global.UP):
+        _call(
+            loaded.stereo_semi_global,
+            *(0, height, order, *sizes),
+            *(penalties, left, right, costs, *rooms, total, disparity),
+        )
     bad = (rng.random((height, width)) < 0.3).astype(np.uint8)
     level_px, slope, reach = *np.zeros((2, height, width), np.float32), rng.random((13, 13), np.float32)
     scales = (ctypes.c_float(0.00125), ctypes.c_float(250), ctypes.c_float(0.35))

@@ -10,6 +10,9 @@
 #define KERNEL __attribute__((visibility("default")))
 #endif
 
+/* Disparities are padded to a multiple of this number, so that their loops fill the registers of the processor. */
+enum { BLOCK = 16 };
+
 static inline float least(float a, float b) { return a < b ? a : b; }
 static inline float most(float a, float b) { return a > b ? a : b; }
 

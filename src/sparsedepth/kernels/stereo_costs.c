@@ -34,14 +34,15 @@ KERNEL void stereo_census(int64_t height, int64_t width, const uint16_t *grey, u
 
 static inline uint16_t apart(uint8_t a, uint8_t b) { return a > b ? (uint16_t)(a - b) : (uint16_t)(b - a); }
 
-/* Compute the costs of one pixel at all disparities. colour: the sum of differences over channels, room for n. */
-static void pixel_costs(int64_t n, int64_t n_channels, int64_t stride, int64_t other_stride, const uint8_t *here,
-                        const uint8_t *there, uint64_t word, const uint64_t *others, const int16_t *colour_price,
-                        const int16_t *census_price, uint16_t *colour, int16_t *costs) {
-    for (int64_t d = 0; d < n; d++) colour[d] = apart(here[0], there[d]);
+/* Compute the costs of one pixel at n disparities. colour: room for the sums of differences at all labels. */
+static void pixel_costs(int64_t n, int64_t n_blocks, int64_t n_channels, int64_t stride, int64_t other_stride,
+                        const uint8_t *here, const uint8_t *there, uint64_t word, const uint64_t *others,
+                        const int16_t *colour_price, const int16_t *census_price, uint16_t *restrict colour,
+                        int16_t *restrict costs) {
+    for (int64_t d = 0; d < BLOCK * n_blocks; d++) colour[d] = apart(here[0], there[d]);
     for (int64_t channel = 1; channel < n_channels; channel++) {
         const uint8_t value = here[channel * stride], *values = there + channel * other_stride;
-        for (int64_t d = 0; d < n; d++) colour[d] = (uint16_t)(colour[d] + apart(value, values[d]));
+        for (int64_t d = 0; d < BLOCK * n_blocks; d++) colour[d] = (uint16_t)(colour[d] + apart(value, values[d]));
     }
     for (int64_t d = 0; d < n; d++)
         costs[d] = (int16_t)(colour_price[colour[d]] + census_price[__builtin_popcountll(word ^ others[d])]);
@@ -50,7 +51,8 @@ static void pixel_costs(int64_t n, int64_t n_channels, int64_t stride, int64_t o
 /* Compute the costs (height, width, stride) of n disparities; the labels beyond cost beyond.
  *
  * left: (height, channels, width); right: (height, channels, width + stride - 1), reversed; words and others:
- * likewise, of one channel. colour_price: by the sum of differences; census_price: by the bits that differ.
+ * likewise, of one channel. colour_price: by the sum of differences; census_price: by the bits that differ. colour: room
+ * for stride numbers.
  */
 KERNEL void stereo_ad_census(int64_t height, int64_t width, int64_t n_channels, int64_t n, int64_t stride,
                              const uint8_t *left, const uint8_t *right, const uint64_t *words, const uint64_t *others,
@@ -61,7 +63,7 @@ KERNEL void stereo_ad_census(int64_t height, int64_t width, int64_t n_channels, 
         for (int64_t x = 0; x < width; x++) {
             int16_t *here = costs + (y * width + x) * stride;
             const int64_t start = width - 1 - x;
-            pixel_costs(n, n_channels, width, wide, left + y * n_channels * width + x,
+            pixel_costs(n, stride / BLOCK, n_channels, width, wide, left + y * n_channels * width + x,
                         right + y * n_channels * wide + start, words[y * width + x], others + y * wide + start,
                         colour_price, census_price, colour, here);
             for (int64_t d = n; d < stride; d++) here[d] = beyond;

@@ -5,13 +5,15 @@ Colours are rounded to bytes; census words compare the mean of all channels to 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import stereo_costs
-from sparsedepth.stereo.rows import Bytes, byte_rows, in_bands, reversed_rows
+from sparsedepth.stereo.rows import Bytes, at_once, byte_rows, in_bands, reversed_rows
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
 
 CENSUS_SHAPE_PX = (7, 9)
@@ -21,7 +23,13 @@ PRICE_STEPS = 1024
 GREY_LEVELS = 256
 """Grey values between two bytes that census words tell apart."""
 
+LABELS_AT_ONCE = 16
+"""Labels are padded to a multiple of this number, BLOCK in kernels.h: one register of the processor."""
+
 Words = NDArray[np.uint64]
+Volume = NDArray[np.int16]
+RowCosts = Callable[[slice, Volume], None]
+"""Writes the costs of some rows, in whole numbers, into an array (rows, width, labels)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +50,7 @@ class AdCensus:
     max_cost = 2.0
 
     @classmethod
-    def of(cls, pair: StereoPair, colour_scale: float = 30.0, census_scale: float = 15.0) -> AdCensus:
+    def of(cls, pair: StereoPair, colour_scale: float = 30.0, census_scale: float = 15.0, threads: int = 1) -> AdCensus:
         """Prepare the cost of a pair."""
         n_channels = pair.left.shape[2]
         colour = 1 - np.exp(-np.arange(255 * n_channels + 1) / (n_channels * colour_scale))
@@ -50,8 +58,16 @@ class AdCensus:
         colour_price, census_price = (
             (np.rint(PRICE_STEPS * price) / PRICE_STEPS).astype(np.float32) for price in (colour, census)
         )
-        words, other_words = (census_words(view) for view in (pair.left, pair.right))
-        return cls(byte_rows(pair.left), byte_rows(pair.right), words, other_words, colour_price, census_price)
+        views = at_once([partial(_prepared, view) for view in (pair.left, pair.right)], threads)
+        (left, words), (right, other_words) = views
+        return cls(left, right, words, other_words, colour_price, census_price)
+
+    def mirrored(self) -> AdCensus:
+        """Return the cost of the pair in a mirror; the bits of its words are in another order, but of both views."""
+        left, right, words, other_words = (
+            np.ascontiguousarray(each[..., ::-1]) for each in (self.right, self.left, self.other_words, self.words)
+        )
+        return replace(self, left=left, right=right, words=words, other_words=other_words)
 
     def __call__(self, disparity: DepthMap, threads: int = 1) -> Floats:
         """Compute the cost of each pixel's disparity; the right view's edge goes on."""
@@ -73,21 +89,31 @@ class AdCensus:
         left, right = np.ascontiguousarray(self.left[rows]), np.ascontiguousarray(self.right[others])
         return replace(self, left=left, right=right, words=self.words[rows], other_words=self.other_words[others])
 
-    def volume(self, rows: slice, n: int, stride: int, scale: float, beyond: int) -> NDArray[np.int16]:
-        """Compute the costs of some rows at disparities from 0 to n - 1, (rows, width, stride), in units of 1 / scale.
+    def in_whole_numbers(self, n: int, scale: float, beyond: int) -> RowCosts:
+        """Return what computes the costs at disparities from 0 to n - 1 in units of 1 / scale.
 
-        ``beyond`` is the cost of the labels from n on.
+        ``beyond`` is the cost of the labels behind, up to `padded` (n).
         """
-        left, right = self.left[rows], reversed_rows(self.right[rows], stride - 1)
-        words, others = self.words[rows], reversed_rows(self.other_words[rows], stride - 1)
-        prices = (np.rint(scale * price).astype(np.int16) for price in (self.colour_price, self.census_price))
-        height, n_channels, width = left.shape
-        costs = np.empty((height, width, stride), np.int16)
-        room = np.empty(n, np.uint16)
-        stereo_costs.ad_census(
-            height, width, n_channels, n, stride, left, right, words, others, *prices, beyond, room, costs
-        )
-        return costs
+        stride = padded(n)
+        prices = [np.rint(scale * price).astype(np.int16) for price in (self.colour_price, self.census_price)]
+
+        def write(rows: slice, costs: Volume) -> None:
+            views = self.left[rows], reversed_rows(self.right[rows], stride - 1)
+            words = self.words[rows], reversed_rows(self.other_words[rows], stride - 1)
+            height, n_channels, width = views[0].shape
+            sizes, room = (height, width, n_channels, n, stride), np.empty(stride, np.uint16)
+            stereo_costs.ad_census(*sizes, *views, *words, *prices, beyond, room, costs)
+
+        return write
+
+
+def padded(n: int) -> int:
+    """Return the number of labels that n of them take in a volume."""
+    return -(-n // LABELS_AT_ONCE) * LABELS_AT_ONCE
+
+
+def _prepared(view: Floats) -> tuple[Bytes, Words]:
+    return byte_rows(view), census_words(view)
 
 
 def census_words(view: Floats) -> Words:

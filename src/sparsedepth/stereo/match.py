@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sparsedepth.parallel import cores
 from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.ad_census import AdCensus
+from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.prior import with_belief
 from sparsedepth.stereo.rows import at_once, byte_rows
 from sparsedepth.stereo.twolayer import Believe
@@ -122,7 +123,14 @@ class _Views:
     @cached_property
     def unmatched(self) -> NDArray[np.bool_]:
         """Pixels of the left view that do not match both ways, or that are speckles."""
-        return (self.lr_difference > MAX_LR_DIFFERENCE_PX) | occlusion.speckles(self.left, MIN_SPECKLE_PX)
+        one_way, small = at_once(
+            [
+                lambda: self.lr_difference > MAX_LR_DIFFERENCE_PX,
+                lambda: occlusion.speckles(self.left, MIN_SPECKLE_PX),
+            ],
+            self.threads,
+        )
+        return one_way | small
 
     def filled(self) -> DepthMap:
         """Fill the left map from the background along the colours, and sharpen its edges by them."""
@@ -152,17 +160,23 @@ def _match_both_ways(
 
 def _matched(chosen: solvers.Solver, pair: StereoPair, threads: int, seed: int) -> _Views:
     """Solve for both views, each in a thread if there are two."""
-    tasks = [partial(_solve, chosen, view, seed) for view in (lambda: pair, pair.mirrored)]
-    (left, cost), (mirrored, _) = at_once(tasks, threads)
-    known = cost if isinstance(cost, AdCensus) else AdCensus.of(pair)
-    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), threads, known)
+    cost = AdCensus.of(pair, threads=threads)
+    shared = chosen.data_cost is ad_census
+
+    def ours() -> DepthMap:
+        return _solve(chosen, pair, cost if shared else None, seed)
+
+    def theirs() -> DepthMap:
+        return _solve(chosen, pair.mirrored(), cost.mirrored() if shared else None, seed)
+
+    left, mirrored = at_once([ours, theirs], threads)
+    return _Views(pair, left, np.ascontiguousarray(mirrored[:, ::-1]), threads, cost)
 
 
-def _solve(chosen: solvers.Solver, view: Callable[[], StereoPair], seed: int) -> tuple[DepthMap, UnaryCost]:
-    """Return the map of a view, and its cost."""
-    pair = view()
-    cost = chosen.data_cost(pair)
-    return chosen.solve(cost, pair, np.zeros(pair.shape, np.float32), np.random.default_rng(seed)), cost
+def _solve(chosen: solvers.Solver, pair: StereoPair, cost: UnaryCost | None, seed: int) -> DepthMap:
+    """Return the map of a view; its cost is built unless it is known."""
+    known = chosen.data_cost(pair) if cost is None else cost
+    return chosen.solve(known, pair, np.zeros(pair.shape, np.float32), np.random.default_rng(seed))
 
 
 def _solve_by_steps(

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from sparsedepth.stereo.costs import ad_census
+from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.occlusion import lr_difference
 from sparsedepth.stereo.rows import at_once
 from sparsedepth.stereo.solvers import semi_global
@@ -30,9 +30,9 @@ def looks_swapped(pair: StereoPair, threads: int = 1) -> bool:
 
 def both_ways(pair: StereoPair) -> tuple[DepthMap, DepthMap]:
     """Match the left and the right view semi-globally."""
-    rng = np.random.default_rng(0)
-    left, mirrored = (semi_global.solve(ad_census(each), each, None, rng) for each in (pair, pair.mirrored()))
-    return left, mirrored[:, ::-1]
+    cost, rng = AdCensus.of(pair), np.random.default_rng(0)
+    left = semi_global.solve(cost, pair, None, rng)
+    return left, semi_global.solve(cost.mirrored(), pair.mirrored(), None, rng)[:, ::-1]
 
 
 def _consistent(pair: StereoPair) -> float:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.stereo.ad_census import AdCensus
+from sparsedepth.stereo.ad_census import PRICE_STEPS, AdCensus, padded
 from sparsedepth.stereo.rows import at_once
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -35,8 +35,8 @@ class WarningLimits:
 
 
 LIMITS = WarningLimits()
-WHOLE_COSTS = 1024
-"""Whole numbers of a cost of 1."""
+BEYOND = 2 * PRICE_STEPS
+"""The cost of what is not searched: the largest there is."""
 
 
 def pair_warnings(
@@ -135,7 +135,9 @@ def row_shift(
 def _least_costs(cost: AdCensus, rows: NDArray[np.intp], down: int, max_disparity: int) -> Floats:
     """Compute the least cost over all disparities of some rows with those of the right view that are further down."""
     n = max_disparity + 1
-    volume = cost.paired(rows, rows + down).volume(slice(None), n, n, WHOLE_COSTS, 0)
+    paired = cost.paired(rows, rows + down)
+    volume = np.empty((*paired.words.shape, padded(n)), np.int16)
+    paired.in_whole_numbers(n, PRICE_STEPS, BEYOND)(slice(None), volume)
     return volume.min(axis=2).astype(np.float32)
 
 

@@ -6,15 +6,15 @@ whole numbers, which kernels add up. Large pictures are solved in bands of rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import stereo_paths
-from sparsedepth.stereo.ad_census import AdCensus
+from sparsedepth.stereo.ad_census import AdCensus, RowCosts, Volume, padded
 from sparsedepth.stereo.costs import ad_census, sample
 from sparsedepth.stereo.prior import Feedback
 from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
@@ -29,8 +29,9 @@ PENALTY_FACTORS = (1.0, 0.25, 0.1)
 """What is left of a penalty where none, one or both of the views have a jump of colour."""
 MAX_PATH = 8191
 """Largest cost plus penalty, in whole numbers: eight paths add up to 16 bits."""
-LABELS_AT_ONCE = 16
-"""Labels are padded to a multiple of this number: one register of the processor."""
+DOWN, UP = 1, -1
+ROWS_AT_ONCE = 16
+"""Rows whose costs are computed just before their paths: both find them in the cache of the processor."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,6 @@ class Bands:
         ]
 
 
-Volume = NDArray[np.int16]
-Costs = Callable[[slice], Volume]
-"""The costs of some rows, (rows, width, labels), in whole numbers."""
-
-
 def solve(
     unary: UnaryCost,
     pair: StereoPair,
@@ -78,33 +74,37 @@ def solve(
     del start, rng
     costs, scale = _whole_costs(unary, pair, max(step_penalty, jump_penalty))
     penalties = np.rint(scale * np.outer([step_penalty, jump_penalty], PENALTY_FACTORS)).astype(np.int16)
-    left, right = byte_rows(pair.left), byte_rows(pair.right)
-    disparity = np.empty(pair.shape, np.float32)
-    for band, around in bands.of(pair.shape[0], 4 * pair.shape[1] * _stride(pair)):
-        views = left[around], reversed_rows(right[around], _stride(pair) - 1)
-        found = _aggregate(costs(around), pair, *views, penalties, int(np.clip(jump, 0, 255)))
+    left, right = _views(unary, pair)
+    n, disparity = pair.max_disparity + 1, np.empty(pair.shape, np.float32)
+    for band, around in bands.of(pair.shape[0], 4 * pair.shape[1] * padded(n)):
+        views = left[around], reversed_rows(right[around], padded(n) - 1)
+        found = _aggregate(_from_row(costs, around.start), n, *views, penalties, int(np.clip(jump, 0, 255)))
         disparity[band] = found[band.start - around.start :][: band.stop - band.start]
     return disparity
 
 
-def _stride(pair: StereoPair) -> int:
-    """Return the number of labels, padded."""
-    return -(-(pair.max_disparity + 1) // LABELS_AT_ONCE) * LABELS_AT_ONCE
+def _views(unary: UnaryCost, pair: StereoPair) -> tuple[Bytes, Bytes]:
+    """Return the views as the kernels take them."""
+    return (unary.left, unary.right) if isinstance(unary, AdCensus) else (byte_rows(pair.left), byte_rows(pair.right))
 
 
-def _whole_costs(unary: UnaryCost, pair: StereoPair, penalty: float) -> tuple[Costs, float]:
-    """Return the costs of rows in whole numbers, and how many of them are 1."""
-    n, stride = pair.max_disparity + 1, _stride(pair)
+def _from_row(costs: RowCosts, first: int) -> RowCosts:
+    """Count rows from the first one of a band."""
+    return lambda rows, into: costs(slice(first + rows.start, first + rows.stop), into)
+
+
+def _whole_costs(unary: UnaryCost, pair: StereoPair, penalty: float) -> tuple[RowCosts, float]:
+    """Return what computes costs in whole numbers, and how many of them are 1."""
+    n = pair.max_disparity + 1
     if isinstance(unary, AdCensus):
         scale = _scale(unary.max_cost + penalty)
-        return lambda rows: unary.volume(rows, n, stride, scale, MAX_PATH), scale
+        return unary.in_whole_numbers(n, scale, MAX_PATH), scale
     volume = sample(unary, pair, range(n))
     scale = _scale(max(float(volume.max()) + penalty, 1e-9))
 
-    def rounded(rows: slice) -> Volume:
-        part = np.full((*volume[0, rows].shape, stride), MAX_PATH, np.int16)
-        part[..., :n] = np.rint(scale * volume[:, rows]).transpose(1, 2, 0)
-        return part
+    def rounded(rows: slice, costs: Volume) -> None:
+        costs[..., :n] = np.rint(scale * volume[:, rows]).transpose(1, 2, 0)
+        costs[..., n:] = MAX_PATH
 
     return rounded, scale
 
@@ -114,14 +114,22 @@ def _scale(most: float) -> float:
     return float(2 ** np.floor(np.log2(MAX_PATH / most)))
 
 
-def _aggregate(costs: Volume, pair: StereoPair, left: Bytes, right: Bytes, penalties: Volume, jump: int) -> DepthMap:
-    """Add up the paths of a band, and find the label of the least sum."""
-    height, width, stride = costs.shape
-    n, n_channels = pair.max_disparity + 1, left.shape[1]
-    room = np.empty(7 * (width + 2) * (stride + 3), np.int16)
-    edges, by_label = np.empty(width + stride, np.uint8), np.empty(4 * (width + stride), np.int16)
-    total = np.zeros(costs.shape, np.uint16)
+def _aggregate(costs: RowCosts, n: int, left: Bytes, right: Bytes, penalties: Volume, jump: int) -> DepthMap:
+    """Add up the paths of a band, down and up, and find the label of the least sum."""
+    height, n_channels, width = left.shape
+    stride = padded(n)
+    volume, total = np.empty((height, width, stride), np.int16), np.empty((height, width, stride), np.uint16)
     disparity = np.empty((height, width), np.float32)
-    sizes = height, width, n_channels, n, stride, jump
-    stereo_paths.semi_global(*sizes, penalties, left, right, costs, room, edges, by_label, total, disparity)
+    given = height, width, n_channels, n, stride, jump, penalties, left, right, volume, *_room(width, stride)
+    for begin in range(0, height, ROWS_AT_ONCE):
+        rows = slice(begin, min(begin + ROWS_AT_ONCE, height))
+        costs(rows, volume[rows])
+        stereo_paths.semi_global(rows.start, rows.stop, DOWN, *given, total, disparity)
+    stereo_paths.semi_global(0, height, UP, *given, total, disparity)
     return disparity
+
+
+def _room(width: int, stride: int) -> tuple[NDArray[Any], ...]:
+    """Allocate what the kernel works in; it stays the same from band to band."""
+    paths, edges = np.empty(7 * (width + 2) * (stride + 3), np.int16), np.empty(4 * (width + stride), np.uint8)
+    return paths, edges, np.empty(16 * (width + stride), np.int16), np.empty(5 * stride, np.uint16)
