@@ -84,7 +84,7 @@ def slow_average(depth, coder, only=None, units=None):
         if coder.refit:
             codes, counts = refit_least_squares(np.array(patches), codes, coder)
         fitted = codes @ coder.atoms
-    sums = np.zeros((3, *depth.shape))
+    sums = [np.zeros(depth.shape) for _ in range(3)]
     for place, patch, fit, scale, centre, count in zip(places, patches, fitted, scales, centres, counts, strict=True):
         weight, value = np.isfinite(patch).mean() / count * coder.weights, fit * scale + centre
         for total, term in zip(sums, (weight, weight * value, weight * value**2), strict=True):
@@ -138,7 +138,8 @@ def test_a_patch_is_divided_by_the_median_of_its_units(rng):
 
 def test_inferred_noise_is_averaged_with_the_values(rng):
     depth, coder = map_of(rng), coder_of(unit=0.1)
-    found, (noise, confidence, weights) = average_patches_and_noise(depth, coder), np.zeros((3, *depth.shape))
+    found = average_patches_and_noise(depth, coder)
+    noise, confidence, weights = (np.zeros(depth.shape) for _ in range(3))
     places, patches, _, _ = zip(*scaled_patches(depth, coder), strict=True)
     effort = {"tolerance": coder.tolerance, "max_rounds": coder.max_rounds}
     inferred = infer(np.array(patches), coder.atoms, coder.noise, coder.penalties, **effort).variance

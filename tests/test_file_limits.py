@@ -46,7 +46,7 @@ def test_pixels_that_are_missing_are_counted(missing):
         read_pixels(io.BytesIO(content), (3, 4), np.dtype("<u2"))
 
 
-def coded(value, codes, scale=10.0, dtype=np.uint8):
+def coded(value: float, codes: tuple[int, ...], scale: float = 10.0, dtype: type = np.uint8) -> int:
     profile = Profile("", "m", "depth", scale, tuple(map(float, codes)), "uint8")
     return int(encode_integers(np.array([[value, np.nan if codes else value]]), profile, np.dtype(dtype))[0, 0])
 

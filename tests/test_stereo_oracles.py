@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,7 +175,9 @@ def test_features_of_the_variance_are_their_definitions(rng):
     unmatched[8:16, 10:22] = True
     left = rng.uniform(0, 255, (*shape, 3)).astype(np.float32)
     cost = rng.uniform(0, 2, shape).astype(np.float32)
-    found = dict(zip(FEATURES, features(Evidence(left, 32, disparity, solved, cost, unmatched)), strict=True))
+    found: dict[str, Any] = dict(
+        zip(FEATURES, features(Evidence(left, 32, disparity, solved, cost, unmatched)), strict=True)
+    )
     moved = np.minimum(np.abs(disparity.astype(float) - solved), 20)
     apart = np.argwhere(np.ones(shape, bool))[:, None] - np.argwhere(~unmatched)
     brightness = left.astype(float).mean(2)

@@ -46,8 +46,8 @@ def belief_of(mean, variance):
 
 
 def aligned(belief, value, noise, axis, settings=DEFAULT, view=VIEW):
-    flat = (np.asarray(each, np.float32).ravel() for each in (value, noise))
-    return align(belief, *flat, view, axis, settings)
+    flat = [np.asarray(each, np.float32).ravel() for each in (value, noise)]
+    return align(belief, flat[0], flat[1], view, axis, settings)
 
 
 def rigid(step):
