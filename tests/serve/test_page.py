@@ -283,9 +283,18 @@ def test_a_dropped_file_that_is_refused_says_why_and_the_next_one_works(browser,
 def test_the_first_visit_shows_a_result(browser, plain):
     page = opened(browser, plain.url, LAPTOP, "")
     assert page.is_visible("#compare")
-    assert "garage" in page.inner_text("#facts")
-    assert "realsense_d435" in page.inner_text("#curl"), "the sensor of the example is named"
+    assert "Motorcycle, measured" in page.inner_text("#facts")
+    assert "Real depths with their real holes" in page.inner_text("#source"), "the page says what is shown"
     assert page.complaints == []
+    page.close()
+
+
+def test_another_example_by_its_address_says_that_it_is_simulated(browser, plain):
+    page = opened(browser, plain.url, PHONE, "#example=garage")
+    page.wait_for_selector("body[data-state=done]")
+    assert "simulated RealSense D435" in page.inner_text("#source")
+    assert page.input_value("#example") == "garage"
+    assert "realsense_d435" in page.inner_text("#curl"), "the sensor of the example is named"
     page.close()
 
 

@@ -15,10 +15,11 @@ import tifffile
 from PIL import Image
 
 from running_service import depth_file, scene
-from sparsedepth import Restorer, denoise, inpaint
+from sparsedepth import Restorer, StereoCalibration, denoise, inpaint
 from sparsedepth.cli.denoise import denoise_command, inpaint_command
+from sparsedepth.data.motorcycle import BASELINE_MM, DOFFS_PX, FOCAL_PX, motorcycle_disparity
 from sparsedepth.files import read, read_array
-from sparsedepth.serve import forms
+from sparsedepth.serve import examples, forms
 from sparsedepth.serve.app import make_app
 from sparsedepth.serve.guard import LOOPBACK
 from sparsedepth.serve.limits import Limits
@@ -158,12 +159,23 @@ def test_floats_become_16_bits_that_say_their_scale(plain, tmp_path, unit):
     np.testing.assert_allclose(read(path).to("m").values if unit == "m" else read(path).values, after, atol=1 / 256)
 
 
-@pytest.mark.parametrize("name", ["room", "motorcycle"])
-def test_examples_are_noisy_maps_with_holes(plain, name):
+@pytest.mark.parametrize("name", examples.MAPS)
+def test_examples_have_holes_and_say_what_is_real(plain, name):
     told = plain.post("denoise", example=name).json()
     assert 0.5 < told["facts"]["known"] < 1
+    assert told["facts"]["source"] == examples.SOURCES[name]
     assert plain.client.delete(told["links"]["self"]).status_code == 204
     assert plain.client.get(told["links"]["self"]).status_code == 404
+
+
+def test_the_measured_example_is_as_it_was_measured():
+    image, camera = examples.example_map("measured").to("m"), examples.example_camera("measured")
+    disparity = motorcycle_disparity()[::2, ::2]
+    assert np.array_equal(np.isnan(image.values), np.isnan(disparity))
+    pair = StereoCalibration(FOCAL_PX, BASELINE_MM / 1000, DOFFS_PX)
+    assert image.values[9, 7] == pytest.approx(pair.depth_at(disparity[9, 7]), rel=1e-6)
+    assert camera is not None
+    assert camera[0] == pytest.approx(FOCAL_PX / 2)
 
 
 REFUSED = {

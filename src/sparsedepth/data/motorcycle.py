@@ -7,13 +7,21 @@ from typing import Any
 import numpy as np
 
 from sparsedepth.extras import needed_for
-from sparsedepth.vocabulary import DepthMap, StereoPair
+from sparsedepth.vocabulary import DepthImage, DepthMap, StereoPair
+
+FOCAL_PX, CENTRE_PX, DOFFS_PX, BASELINE_MM = 994.978, (311.193, 254.877), 31.086, 193.001
+"""The calibration, as `skimage.data.stereo_motorcycle` gives it: of the left camera, and of the pair."""
 
 
 def motorcycle_disparity() -> DepthMap:
     """Read the 500 x 741 disparities in pixels, sub-pixel accurate, NaN = unknown (about 7 %)."""
     disparity = _shipped()[2].astype(np.float32)
     return np.where(np.isfinite(disparity), disparity, np.nan)
+
+
+def motorcycle_depth() -> DepthImage:
+    """Compute the depths that were measured, 2.1 to 5.0 m, in millimetres."""
+    return DepthImage(FOCAL_PX * BASELINE_MM / (motorcycle_disparity() + DOFFS_PX), "mm")
 
 
 def motorcycle_pair() -> StereoPair:

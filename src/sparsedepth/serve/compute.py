@@ -59,9 +59,15 @@ def read_pair(folder: str, left: str, right: str, max_disparity: int, limits: di
 def make_example(folder: str, name: str, report: Report) -> Facts:
     """Make an example in place of an upload."""
     os.chdir(folder)
+    return _example_facts(folder, name) | {"source": examples.SOURCES[name]}
+
+
+def _example_facts(folder: str, name: str) -> Facts:
     if name in examples.STREAMS:
         return make_stream(folder, name)
-    return _store_pair(examples.example_pair()) if name in examples.PAIRS else _store_map(examples.example_map(name))
+    if name in examples.PAIRS:
+        return _store_pair(examples.example_pair())
+    return _store_map(examples.example_map(name)) | {"intrinsics": examples.example_camera(name)}
 
 
 def _store_map(image: DepthImage) -> Facts:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import binary_dilation, gaussian_filter
 
 from sparsedepth.cameras import SimulatedCamera
-from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
+from sparsedepth.data.motorcycle import CENTRE_PX, FOCAL_PX, motorcycle_depth, motorcycle_disparity, motorcycle_pair
 from sparsedepth.data.rooms import depth_of_disparity
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.sensors import Sensor
@@ -17,9 +17,10 @@ from sparsedepth.sensors.simulate import simulate
 from sparsedepth.vocabulary import DepthImage, DepthMap, StereoPair
 
 MAPS = {
-    "garage": "Garage, depth camera",
+    "measured": "Motorcycle, measured",
+    "garage": "Motorcycle, simulated camera",
+    "motorcycle": "Motorcycle, 5 % wrong",
     "room": "Room, made up",
-    "motorcycle": "Motorcycle, disparities",
 }
 """The first one is shown when the page is opened."""
 SENSORS = {"garage": "realsense_d435"}
@@ -27,16 +28,35 @@ SENSORS = {"garage": "realsense_d435"}
 STREAMS = {"ball": "Swinging ball, a stream"}
 STREAM_FRAMES = 45
 PAIRS = {"motorcycle-pair": "Motorcycle, two views"}
+_SCENE = "Motorcycle of Middlebury 2014, as scikit-image has it"
+SOURCES = {
+    "measured": f"Real depths with their real holes, measured by structured light: {_SCENE}, half its size.",
+    "garage": f"A simulated RealSense D435 before a real scene: {_SCENE}. The holes are those of its scan.",
+    "motorcycle": f"Real disparities of which 5 % were made wrong: {_SCENE}.",
+    "room": "A simulated depth camera in a room that was made up.",
+    "ball": "A simulated depth camera before a swinging ball.",
+    "motorcycle-pair": f"Two real photographs: {_SCENE}, half its size.",
+}
+"""What is real of an example and what is not: a sentence for who looks at it."""
 
 
 def example_map(name: str) -> DepthImage:
     """Return a noisy map with holes."""
+    if name == "measured":
+        return DepthImage(motorcycle_depth().values[::2, ::2], "mm")
     if name == "garage":
         return _garage(np.random.default_rng(0))
     if name == "room":
         return DepthImage(_room(np.random.default_rng(0)), "m")
     truth = motorcycle_disparity()[100:400, 300:700]
     return DepthImage(corrupted(truth, 0.05, np.random.default_rng(0)), "px", "disparity")
+
+
+def example_camera(name: str) -> list[float] | None:
+    """Return the intrinsics of an example map, None = nobody knows them."""
+    if name != "measured":
+        return None
+    return [number / 2 for number in (FOCAL_PX, FOCAL_PX, *CENTRE_PX)]  # every second pixel, from the first
 
 
 def example_stream(name: str) -> tuple[list[float], Iterator[DepthImage]]:

@@ -18,6 +18,7 @@ class Facts(BaseModel):
     kind: str
     input: Literal["map", "photo", "stream"]
     assumed: str
+    source: str = ""
     known: float
     frames: int = 1
     intrinsics: list[float] | None = None

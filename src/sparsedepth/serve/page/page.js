@@ -155,8 +155,12 @@ function showWhich() {
   $("which").replaceChildren(...items.map((each, number) => new Option(each.guide ? `${each.depth.name} + ${each.guide.name}` : each.depth.name, number)));
 }
 
+function exampleName(name) {
+  return [...$("example").options].find((option) => option.value === name)?.text ?? name;
+}
+
 function names() {
-  if (chosen.example) return `the example ${chosen.example}`;
+  if (chosen.example) return `the example “${exampleName(chosen.example)}”`;
   const files = inputs().map(([, file]) => file).filter(Boolean);
   return files.length > 3 ? `${files.length} files` : files.map((file) => file.name).join(" and ");
 }
@@ -327,6 +331,8 @@ async function showBefore(told) {
   else showScale($("compare-scale"), "viridis", map.limits, map.unit);
   $("assumed").textContent = map.assumed ? `Assumed: ${map.assumed}` : "";
   $("assumed").hidden = !map.assumed;
+  $("source").textContent = map.source ?? "";
+  $("source").hidden = !map.source;
   document.body.dataset.state = "before";
   if (window.innerWidth < 960 && !firstVisit) $("compare-title").scrollIntoView();
   shown("input shown");
@@ -693,6 +699,7 @@ async function begin() {
 
 async function takeExample(name) {
   chosen = { example: name };
+  $("example").value = name;
   if (name in about.examples.pairs) setTask("match");
   else if (name in about.examples.streams) setTask("stream");
   else if (!["denoise", "inpaint"].includes(task())) setTask("denoise");

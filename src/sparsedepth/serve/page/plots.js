@@ -105,7 +105,7 @@ export async function drawHistogram(element, residuals, unit) {
     margin: { l: 64, r: 16, t: 10, b: 56 },
     bargap: 0,
     xaxis: { title: { text: `after − before${unit ? `, ${unit}` : ""}` }, automargin: true, nticks: 7 },
-    yaxis: { title: { text: "pixels" }, type: "log", dtick: 1, automargin: true, range: [-0.3, Math.log10(Math.max(...counts, 1)) + 0.3] },
+    yaxis: { title: { text: "pixels" }, type: "log", dtick: 1, tickformat: ",", automargin: true, range: [-0.3, Math.log10(Math.max(...counts, 1)) + 0.3] },
   };
   await Plotly.react(element, [trace], layout, CONFIG);
 }
