@@ -25,9 +25,12 @@ from sparsedepth import (
     Restoration,
     Restorer,
     Sensor,
+    Stream,
+    believe,
     denoise,
     files,
     inpaint,
+    match,
     point_cloud,
 )
 from sparsedepth.containers import unpack
@@ -221,6 +224,60 @@ def test_xarray_keeps_coordinates_and_attributes(tmp_path):
     np.testing.assert_array_equal(given, SCENE, "what came in was changed")
 
 
+def arrays_of(result: Any) -> dict[str, Any]:
+    names = ("depth", "disparity", "mean", "variance", "origin")
+    return {name: getattr(result, name) for name in names if hasattr(result, name)}
+
+
+VIEWS = np.random.default_rng(0).integers(0, 255, (2, 24, 32, 3), np.uint8)
+OTHERS = {
+    "match": lambda held: match(held(VIEWS[0]), held(VIEWS[0]), max_disparity=4),
+    "match of grey views": lambda held: match(held(VIEWS[0, ..., 0]), held(VIEWS[0, ..., 0]), max_disparity=4),
+    "believe": lambda held: believe(held(SCENE)),
+    "a stream": lambda held: Stream("kinect_v1", unit="m").push(held(SCENE)),
+}
+"""All that takes maps or views, but `denoise` and its like."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_all_that_takes_maps_gives_xarrays_back(name):
+    xarray = pytest.importorskip("xarray")
+
+    def labelled(array: np.ndarray) -> Any:
+        place = {"y": np.arange(24) * 0.5, "x": np.arange(32.0)}
+        return xarray.DataArray(array, dims=("y", "x", "band")[: array.ndim], coords=place, attrs={"units": "m"})
+
+    found, plain = arrays_of(OTHERS[name](labelled)), arrays_of(OTHERS[name](np.asarray))
+    for key, array in found.items():
+        assert array.dims == ("y", "x")
+        np.testing.assert_array_equal(array["y"], np.arange(24) * 0.5)
+        np.testing.assert_array_equal(array, plain[key])
+    first = next(iter(found.values()))
+    assert first.attrs["units"] == ("px" if "match" in name else "m")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_all_that_takes_maps_gives_tensors_back(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", Torch)
+    found, plain = arrays_of(OTHERS[name](lambda array: Tensor(array, "cuda:1"))), arrays_of(OTHERS[name](np.asarray))
+    for key, array in found.items():
+        assert (type(array), array.device) == (Tensor, "cuda:1")
+        np.testing.assert_array_equal(array.array, plain[key])
+
+
+def test_views_whose_channels_come_first_are_refused():
+    with pytest.raises(InputError, match="put the axis of channels last"):
+        match(VIEWS[0].transpose(2, 0, 1), VIEWS[1].transpose(2, 0, 1), max_disparity=4)
+
+
+class Torch:
+    """As much of the library."""
+
+    @staticmethod
+    def from_dlpack(array: np.ndarray) -> Tensor:
+        return Tensor(array, gradient=False)
+
+
 class Tensor:
     """As much of a torch tensor as matters: on a device, with a gradient, and no array by itself."""
 
@@ -249,11 +306,6 @@ class Tensor:
 
 
 def test_tensors_come_back_on_their_device(monkeypatch):
-    class Torch:
-        @staticmethod
-        def from_dlpack(array: np.ndarray) -> Tensor:
-            return Tensor(array, gradient=False)
-
     monkeypatch.setitem(sys.modules, "torch", Torch)
     given: Any = Tensor(SCENE, "cuda:1")
     result: Any = inpaint(given, quality="fast")

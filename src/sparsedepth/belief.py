@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sparsedepth.checks import positive
 from sparsedepth.coding.aggregate import PatchCoder, average_patches_and_noise
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
+from sparsedepth.containers import unpack
 from sparsedepth.dictionary import Dictionary, dictionary_from
 from sparsedepth.parallel import n_threads
 from sparsedepth.sensors.choice import NoiseChoice, SensorChoice, sensor_from
@@ -58,13 +59,15 @@ def believe(
     coder = PatchCoder(
         dictionary_from(dictionary) or Dictionary.builtin("default"), noise, sparsity, positive("stride", stride)
     )
-    choice = NoiseChoice(sensor_from(sensor), unit)
+    depth, wrap, named = unpack(depth)
+    choice = NoiseChoice(sensor_from(sensor), unit or named)
     if isinstance(depth, DepthImage):
         choice, depth = choice.for_numbers(depth.unit, depth.kind), depth.values
     source = TiledMap.from_array(depth, variance, coder.dictionary.patch_shape, invalid, TilingSettings())
     source = choice.with_variance(source)
     result = source.run(lambda tile, threads: _believe_tile(tile, coder, threads), None, n_threads(threads))
-    return Belief(result.depth, result.variance)
+    belief = Belief(result.depth, result.variance)
+    return belief if wrap is None else wrap(belief)
 
 
 def _believe_tile(tile: Tile, coder: PatchCoder, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:

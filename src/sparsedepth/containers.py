@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from sparsedepth.vocabulary import Origin, Restoration, Unit
+from sparsedepth.vocabulary import Belief, Match, Origin, Restoration, Unit
 
-Wrap = Callable[[Restoration], Restoration]
+Result = TypeVar("Result", Restoration, Match, Belief)
+Wrap = Callable[[Any], Any]
 """A function that puts the arrays of a result into containers."""
+MAPS = ("depth", "disparity", "mean")
+"""What results call their maps."""
 
 
 def unpack(depth: Any) -> tuple[Any, Wrap | None, Unit]:
@@ -37,6 +40,26 @@ def unpack(depth: Any) -> tuple[Any, Wrap | None, Unit]:
     return depth, None, ""
 
 
+def unpack_view(view: Any) -> tuple[Any, Wrap | None]:
+    """Take the left view of a pair out of its container; the function labels disparities.
+
+    Parameters
+    ----------
+    view
+        (height, width) or (height, width, channels), as for `unpack`.
+
+    Returns
+    -------
+    The array, and a function that wraps a match; None for an array of NumPy.
+    """
+    array, wrap, _ = unpack(view)
+    if wrap is None or not hasattr(view, "dims") or len(view.dims) > 3:
+        return array, wrap
+    plane = view.isel(dict.fromkeys(view.dims[2:], 0), drop=True).rename("disparity")
+    plane.attrs = {"long_name": "disparity of the left view", "units": "px"}
+    return array, lambda found: _as_xarray(found, plane)
+
+
 def _numbers(tensor: Any) -> Any:
     """Return the numbers of a tensor; those of a type that NumPy lacks, such as bfloat16, as float32."""
     here = tensor.detach().cpu()
@@ -54,24 +77,35 @@ def _unit(attributes: Any) -> Unit:
     return unit if unit in get_args(Unit) else ""
 
 
-def _as_xarray(result: Restoration, like: Any) -> Restoration:
+def _as_xarray(result: Result, like: Any) -> Result:
     """Return the result with labelled arrays; those of variance and origin say what they hold."""
     name, units = like.name or "depth", like.attrs.get("units")
-    depth = like.copy(data=result.depth)
-    variance, origin = like.copy(data=result.variance), like.copy(data=result.origin)
-    variance.name, origin.name = f"{name}_variance", f"{name}_origin"
+    labelled = {key: like.copy(data=array) for key, array in _arrays(result).items()}
+    variance = labelled["variance"]
+    variance.name = f"{name}_variance"
     variance.attrs = {"long_name": f"variance of {name}"} | ({} if units is None else {"units": f"({units})2"})
-    origin.attrs = {
+    if (origin := labelled.get("origin")) is not None:
+        origin.name, origin.attrs = f"{name}_origin", _origin_attributes(name)
+    return replace(result, **labelled)
+
+
+def _origin_attributes(name: str) -> dict[str, Any]:
+    """Return what the numbers of origins mean, after the CF conventions."""
+    return {
         "long_name": f"origin of {name}",
         "flag_values": [int(value) for value in Origin],
         "flag_meanings": " ".join(value.name.lower() for value in Origin),
     }
-    return replace(result, depth=depth, variance=variance, origin=origin)
 
 
-def _as_tensors(result: Restoration, like: Any) -> Restoration:
+def _as_tensors(result: Result, like: Any) -> Result:
     """Return the result with tensors on the device of the map."""
     library = sys.modules[type(like).__module__.partition(".")[0]]
-    arrays = {name: getattr(result, name) for name in ("depth", "variance", "origin")}
-    made = {name: library.from_dlpack(np.ascontiguousarray(array)).to(like.device) for name, array in arrays.items()}
+    arrays = _arrays(result).items()
+    made = {name: library.from_dlpack(np.ascontiguousarray(array)).to(like.device) for name, array in arrays}
     return replace(result, **made)
+
+
+def _arrays(result: Restoration | Match | Belief) -> dict[str, Any]:
+    """Return the arrays of a result by their names."""
+    return {name: getattr(result, name) for name in (*MAPS, "variance", "origin") if hasattr(result, name)}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsedepth.belief import believe
+from sparsedepth.containers import unpack, unpack_view
 from sparsedepth.input_warnings import emit_warnings
 from sparsedepth.sensors import Sensor
 from sparsedepth.sensors.choice import CLEAN, sensor_from
@@ -38,7 +39,8 @@ def match(
     Parameters
     ----------
     left, right : array_like, shape (height, width) or (height, width, channels)
-        Rectified views of equal size, grey or colour, of any bit depth.
+        Rectified views of equal size, grey or colour, of any bit depth. With a left view of xarray or torch, the arrays
+        of the result are such, too.
     max_disparity : int
         The largest disparity that is searched, in pixels; the least is 0.
     solver : str
@@ -70,11 +72,12 @@ def match(
     >>> float(np.median(found.disparity).round())
     3.0
     """
-    pair = StereoPair.from_images(left, right, max_disparity)
+    left, wrap = unpack_view(left)
+    pair = StereoPair.from_images(left, unpack(right)[0], max_disparity)
     steps = stages(pair, solver=solver, sensor=sensor, rounds=rounds, threads=threads, seed=seed)
     found = next(stage.result for stage in steps if stage.result is not None)
     emit_warnings(found.warnings)
-    return found
+    return found if wrap is None else wrap(found)
 
 
 def stages(

@@ -111,12 +111,12 @@ class StereoCalibration:
         near = distance > 0
         safe = np.where(near, distance, 1.0)
         depth = self.focal_px * self.baseline_m / safe
-        relative = found.variance / safe**2
+        relative = np.asarray(found.variance) / safe**2
         variance = depth**2 * relative * (1 + 3 * relative)
         return Restoration(
             np.where(near, depth, np.nan).astype(np.float32),
             np.where(near, variance, np.inf).astype(np.float32),
-            np.where(near, found.origin, Origin.REFUSED).astype(np.uint8),
+            np.where(near, np.asarray(found.origin), Origin.REFUSED).astype(np.uint8),
             unit="m",
             warnings=found.warnings,
         )

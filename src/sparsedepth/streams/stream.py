@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sparsedepth.containers import unpack
 from sparsedepth.geometry import Intrinsics, intrinsics_from
 from sparsedepth.hole_filling import Filling
 from sparsedepth.sensors import Sensor
@@ -163,7 +165,14 @@ class Stream:
         >>> Origin(second.origin[3, 31]).name, round(float(second.depth[3, 31]))
         ('REMEMBERED', 1000)
         """
-        frame = frame_from(depth, pose, variance, guide)
+        array, wrap, named = unpack(depth)
+        frame = frame_from(array, pose, variance, guide)
+        if named:
+            frame = replace(frame, image=DepthImage(frame.values, named))
+        result = self._push(frame)
+        return result if wrap is None else wrap(result)
+
+    def _push(self, frame: Frame) -> Restoration:
         self._require_same(frame)
         if self._last is not None and frame.repeats(self._last[0]):
             return self._last[1]

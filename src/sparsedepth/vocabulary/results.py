@@ -191,7 +191,7 @@ class Match(Shown):
     @property
     def image(self) -> DepthImage:
         """The disparities with what they mean."""
-        return DepthImage(self.disparity, "px", "disparity")
+        return DepthImage(np.asarray(self.disparity), "px", "disparity")
 
 
 def _summary(values: DepthMap, what: str, origin: NDArray[np.uint8], variance: DepthMap, unit: str) -> str:

@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparsedepth.vocabulary.arrays import Floats, InputError, as_array
 
+MOST_CHANNELS = 4
+"""Of a picture; more are rows or columns of one whose channels come first."""
+
 
 @dataclass(frozen=True, eq=False)
 class StereoPair:
@@ -52,6 +55,8 @@ class StereoPair:
         array([255.], dtype=float32)
         """
         left, right = _as_views(left, right)
+        if left.shape[2] > MOST_CHANNELS:
+            raise InputError(f"the views have {left.shape[2]} channels; put the axis of channels last")
         factor = np.float64(255 / _white((left, right)))
         return cls((left * factor).astype(np.float32), (right * factor).astype(np.float32), max_disparity)
 
