@@ -49,3 +49,19 @@ def test_a_shell_completes_commands_and_options():
         "--output-scale",
         "--origin-out",
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("denoise --sensor kin", ["kinect_v1"]),
+        ("denoise --profile tu", ["tum"]),
+        ("inpaint --fill b", ["background"]),
+        ("stream --quality b", ["best"]),
+        ("match --solver semi", ["semi_global"]),
+        ("cloud --profile 7", ["7-scenes"]),
+    ],
+)
+def test_a_shell_completes_what_options_take(words, wanted):
+    assert completed(f"sparsedepth {words}") == wanted

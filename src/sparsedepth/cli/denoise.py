@@ -18,18 +18,26 @@ from sparsedepth.cli.options import (
     ProfileOption,
     ScaleOption,
     load_dictionary,
+    words_of,
 )
 from sparsedepth.cli.pipes import piped
-from sparsedepth.hole_filling import SIDES
+from sparsedepth.dictionary import Dictionary
+from sparsedepth.files import PROFILES
+from sparsedepth.hole_filling import HOLES, SIDES
 from sparsedepth.restore import METHODS, QUALITIES, Restorer
-from sparsedepth.sensors.choice import sensor_from
+from sparsedepth.sensors.choice import AUTO, CLEAN, sensor_from
 from sparsedepth.sensors.presets import names
 
 Output = Annotated[
     str, typer.Option("-o", "--output", help="A file; or a folder, for several maps or with a slash at its end.")
 ]
 OutputProfile = Annotated[
-    str | None, typer.Option("--output-profile", help="Write as this profile does, instead of as the map came.")
+    str | None,
+    typer.Option(
+        "--output-profile",
+        help="Write as this profile does, instead of as the map came.",
+        autocompletion=words_of(PROFILES),
+    ),
 ]
 OutputScale = Annotated[float | None, typer.Option("--output-scale", help="Stored number per unit, in the output.")]
 VarianceOut = Annotated[
@@ -61,12 +69,21 @@ QualityOption = Annotated[
         metavar=f"[{'|'.join(QUALITIES)}]",
         callback=_known_quality,
         help="Effort; 'paper' is the paper's own, and slow.",
+        autocompletion=words_of(QUALITIES),
     ),
 ]
 DictionaryOption = Annotated[
-    str | None, typer.Option("--dictionary", help="A dictionary file, or the name of a shipped one.")
+    str | None,
+    typer.Option(
+        "--dictionary",
+        help="A dictionary file, or the name of a shipped one.",
+        autocompletion=words_of(Dictionary.builtins()),
+    ),
 ]
-MethodOption = Annotated[str | None, typer.Option("--method", help=f"One of: {', '.join(METHODS)}.")]
+MethodOption = Annotated[
+    str | None,
+    typer.Option("--method", help=f"One of: {', '.join(METHODS)}.", autocompletion=words_of(METHODS)),
+]
 SensorVariance = Annotated[
     str | None,
     typer.Option(
@@ -95,6 +112,7 @@ SensorOption = Annotated[
         "--sensor",
         metavar="NAME|FILE",
         help=f"Noise of the camera: {', '.join(names())}, a file of calibrate, auto (from each map), or clean (none).",
+        autocompletion=words_of((AUTO, CLEAN, *names())),
     ),
 ]
 FillOption = Annotated[
@@ -103,10 +121,17 @@ FillOption = Annotated[
         "--fill",
         metavar=f"[{'|'.join(SIDES)}]",
         help="Side that holes are filled from; auto is background for stereo and structured light.",
+        autocompletion=words_of(SIDES),
     ),
 ]
 HolesOption = Annotated[
-    str, typer.Option("--holes", metavar="[auto|all]", help="Which holes are filled; all = large ones too.")
+    str,
+    typer.Option(
+        "--holes",
+        metavar="[auto|all]",
+        help="Which holes are filled; all = large ones too.",
+        autocompletion=words_of(HOLES),
+    ),
 ]
 JobsOption = Annotated[int | None, typer.Option("--jobs", help="Files at the same time; all cores by default.", min=1)]
 SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Leave out maps whose result exists.")]

@@ -20,7 +20,7 @@ from sparsedepth.cli.batch.plan import (
     require_variance_format,
     require_writable,
 )
-from sparsedepth.cli.options import ForceOption, JsonOption
+from sparsedepth.cli.options import ForceOption, JsonOption, words_of
 from sparsedepth.cli.terminal import print_json, print_line, progress_bar, say_warning
 from sparsedepth.files import read_photo, write, write_array
 from sparsedepth.files.formats import format_of
@@ -38,7 +38,12 @@ def match_command(
     right: Annotated[Path, typer.Argument(help="The right view, of equal size.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Disparities of the left view, in pixels: .pfm, ...")],
     max_disparity: Annotated[int, typer.Option("--max-disparity", help="The largest shift between the views, in px.")],
-    solver: Annotated[str, typer.Option("--solver", help=f"One of: {', '.join(solvers.names())}.")] = "semi_global",
+    solver: Annotated[
+        str,
+        typer.Option(
+            "--solver", help=f"One of: {', '.join(solvers.names())}.", autocompletion=words_of(solvers.names())
+        ),
+    ] = "semi_global",
     variance_out: Annotated[
         Path | None, typer.Option("--variance-out", help="File for the variances, in squared pixels: .tiff, ...")
     ] = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -20,12 +20,22 @@ from sparsedepth.geometry.intrinsics import KNOWN_CAMERAS, Intrinsics, intrinsic
 from sparsedepth.input_warnings import InputWarning
 from sparsedepth.vocabulary import DepthImage, InputError
 
+
+def words_of(choices: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a function that completes the beginning of a word to choices, for shells."""
+    return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
+
+
 MapsArgument = Annotated[
     list[str], typer.Argument(help="Maps, folders of maps, or quoted patterns ('scans/**/*.png').", show_default=False)
 ]
 ProfileOption = Annotated[
     str,
-    typer.Option("--profile", help=f"How files store depths: {', '.join(PROFILES)}; auto says what it assumed."),
+    typer.Option(
+        "--profile",
+        help=f"How files store depths: {', '.join(PROFILES)}; auto says what it assumed.",
+        autocompletion=words_of(("auto", *PROFILES)),
+    ),
 ]
 ScaleOption = Annotated[
     float | None, typer.Option("--scale", help="Stored number per unit, instead of the profile's own.")
@@ -34,7 +44,12 @@ InvalidOption = Annotated[
     list[float] | None, typer.Option("--invalid", help="Stored number that means missing; repeatable.")
 ]
 TruthProfileOption = Annotated[
-    str | None, typer.Option("--truth-profile", help="As --profile, for the truth where it differs.")
+    str | None,
+    typer.Option(
+        "--truth-profile",
+        help="As --profile, for the truth where it differs.",
+        autocompletion=words_of(("auto", *PROFILES)),
+    ),
 ]
 TruthScaleOption = Annotated[
     float | None, typer.Option("--truth-scale", help="As --scale, for the truth where it differs.")

@@ -23,11 +23,13 @@ from sparsedepth.cli.options import (
     ProfileOption,
     ScaleOption,
     parse_intrinsics,
+    words_of,
 )
 from sparsedepth.cli.stream_results import StreamResults
 from sparsedepth.cli.stream_sources import FrameSource, open_files, open_live
 from sparsedepth.cli.terminal import print_json, print_line, progress_bar
 from sparsedepth.streams import Stream
+from sparsedepth.streams.stream import QUALITIES
 from sparsedepth.vocabulary import InputError, Origin
 
 
@@ -40,7 +42,13 @@ def stream_command(
         ),
     ] = None,
     camera: Annotated[
-        str | None, typer.Option("--camera", metavar="[realsense|openni|simulated]", help="A live camera instead.")
+        str | None,
+        typer.Option(
+            "--camera",
+            metavar="[realsense|openni|simulated]",
+            help="A live camera instead.",
+            autocompletion=words_of(("realsense", "openni", "simulated")),
+        ),
     ] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", help="How long the camera is read.", min=0)] = None,
     sensor: SensorOption = None,
@@ -51,7 +59,10 @@ def stream_command(
         str | None,
         typer.Option("--intrinsics", metavar=INTRINSICS_METAVAR, help=f"{INTRINSICS_HELP}; of a camera that moves."),
     ] = None,
-    quality: Annotated[str, typer.Option("--quality", metavar="[live|best]", help="Effort.")] = "live",
+    quality: Annotated[
+        str,
+        typer.Option("--quality", metavar="[live|best]", help="Effort.", autocompletion=words_of(QUALITIES)),
+    ] = "live",
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of the depth images of a bag.")] = None,
     suffix: Annotated[
         str, typer.Option("--format", metavar="[.png|.npz|...]", help="Format of the files; .npz has the variance too.")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import tifffile
-from PIL.TiffImagePlugin import TiffImageFile
+from PIL.TiffImagePlugin import COMPRESSION_INFO, TiffImageFile
 
 from sparsedepth.files.stored import CHUNK_BYTES, Budget, Pixels, Stored, preallocate
 from sparsedepth.files.tiff_tags import carried_tags, declared_code, heights, own_profile, tags_to_write
@@ -90,7 +90,8 @@ def _pixels(path: Path, page: tifffile.TiffPage) -> Pixels:
         _check_segments(page, dtype.itemsize)
         return page.asarray()
     swapped = dtype == np.float32 and page.parent.byteorder == ">"  # Pillow turns these bytes once more than libtiff
-    if dtype in (np.uint8, np.uint16, np.int16, np.float32) and not swapped:
+    known = page.compression in COMPRESSION_INFO
+    if known and dtype in (np.uint8, np.uint16, np.int16, np.float32) and not swapped:
         with TiffImageFile(path) as picture:  # opened directly: the budget that counts is ours
             return np.asarray(picture).astype(dtype, copy=False)
     by = getattr(page.compression, "name", page.compression)
