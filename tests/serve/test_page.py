@@ -51,7 +51,7 @@ def opened(browser: Any, url: str, size: dict[str, int], address: str = "#exampl
     own = (url, "blob:", "data:")
     page.on("request", lambda asked: asked.url.startswith(own) or page.complaints.append(asked.url))
     page.goto(f"{url}/{address}")
-    page.wait_for_selector("body[data-state=ready]" if address else "body[data-state=done]")
+    page.wait_for_selector("body[data-state=ready]" if address.endswith("=") else "body[data-state=done]")
     return page
 
 
@@ -291,7 +291,6 @@ def test_the_first_visit_shows_a_result(browser, plain):
 
 def test_another_example_by_its_address_says_that_it_is_simulated(browser, plain):
     page = opened(browser, plain.url, PHONE, "#example=garage")
-    page.wait_for_selector("body[data-state=done]")
     assert "simulated RealSense D435" in page.inner_text("#source")
     assert page.input_value("#example") == "garage"
     assert "realsense_d435" in page.inner_text("#curl"), "the sensor of the example is named"
