@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNELS := hatch_build.py $(wildcard src/sparsedepth/kernels/*.c src/sparsedepth/kernels/*.h)
 
-.PHONY: install demo test quick coverage mutation lint types check release-check bench fuzz reproduce models dictionaries docs readme clean
+.PHONY: install demo test quick coverage mutation lint types check release-check bench fuzz reproduce models dictionaries docs readme pictures clean
 
 install: $(VENV)/.installed
 
@@ -128,6 +128,10 @@ dictionaries: install
 	learn phi1_annealed --steps 1500 && \
 	learn default --patch 8 --atoms 256 --every 2 --every 3 --every 4 && \
 	learn phi1_32 --steps 500 --initial 1 --patch 32 --atoms 1024
+
+# The pictures of the pages for users, drawn by their own blocks.
+pictures: install
+	$(BIN)/python docs/_pictures.py
 
 # The picture of the README and of the first page.
 docs/restored.png: examples/plot_restore.py | $(VENV)/.installed

@@ -20,6 +20,20 @@ def test_the_guide_is_there():
     assert {page.stem for page in WITH_EXAMPLES} >= {"start", "cameras", "own_dictionary", "variance", "extending"}
 
 
+def pictures_of(page: Path) -> list[str]:
+    """Names of the pictures that a page shows, without its own name and suffix."""
+    return re.findall(rf"\]\(pictures/{page.stem}-([\w-]+)\.png\)", page.read_text())
+
+
+@pytest.mark.parametrize("name", ["cameras", "gis", "lidar", "researchers", "stereo"])
+def test_a_page_for_users_begins_with_a_file_and_ends_with_a_picture(name):
+    page = ROOT / "docs" / f"{name}.md"
+    text = page.read_text()
+    assert re.search(r"^This (makes|saves)|begin by writing a small file", text, re.MULTILINE)
+    assert text.rstrip().splitlines()[-1].startswith("![")
+    assert pictures_of(page)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_examples_of_a_page_run_in_their_order(page, command, tmp_path, monkeypatch):
@@ -35,6 +49,8 @@ def test_examples_of_a_page_run_in_their_order(page, command, tmp_path, monkeypa
             assert program == "sparsedepth", line
             ended = command(*words)
             assert ended.code == 0, f"{line}\n{ended.err}"
+    for name in pictures_of(page):
+        assert (tmp_path / f"{name}.png").exists(), "what the page shows is what its blocks draw"
 
 
 @pytest.mark.parametrize(

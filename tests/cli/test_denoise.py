@@ -388,3 +388,15 @@ def test_stopped_while_writing_many_maps_leaves_whole_files_only(tmp_path, numbe
     assert sorted(os.listdir(tmp_path / "v")) == [name.replace(".png", ".tiff") for name in written]
     for name in written:
         assert read(out / name).values.shape == (20, 24)
+
+
+def test_holes_too_wide_to_be_known_are_said_and_how_they_are_filled(command, tmp_path):
+    plane = np.add.outer(np.linspace(1.0, 2.0, 48), np.linspace(1.0, 2.0, 64)).astype(np.float32)
+    plane[10:30, 10:30] = np.nan
+    np.save(tmp_path / "a.npy", plane)
+    words = ("inpaint", str(tmp_path / "a.npy"), "--profile", "m", "--sensor", "clean", "--quality", "fast")
+    left = command(*words, "-o", str(tmp_path / "b.npy"))
+    filled = command(*words, "-o", str(tmp_path / "c.npy"), "--holes", "all")
+    assert "refused (--holes all fills them)" in left.out
+    assert "--holes" not in filled.out
+    assert "0.0% refused" in filled.out

@@ -66,7 +66,7 @@ def run_batch(title: str, spec: RestoreSpec, targets: list[Target], options: Run
     jobs = min(jobs or cores(), max(len(waiting), 1))
     context = RunContext(WritingGate(), Notes(), journal, threads=1 if jobs > 1 else None, strict=options.strict)
     outcomes = _restore_all(title, spec, waiting, context, jobs)
-    _print_outcomes(outcomes, len(targets) - len(waiting), context.notes, options.as_json)
+    _print_outcomes(outcomes, len(targets) - len(waiting), context.notes, options.as_json, spec.leaves_large_holes)
     if any(outcome.error for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -154,7 +154,7 @@ def _require_new(waiting: list[Target], options: RunOptions, journal: Journal | 
     require_new([path for target in foreign for path in target.outputs], options.force, hint)
 
 
-def _print_outcomes(outcomes: list[Outcome], skipped: int, notes: Notes, as_json: bool) -> None:
+def _print_outcomes(outcomes: list[Outcome], skipped: int, notes: Notes, as_json: bool, leaves_holes: bool) -> None:
     failed = sum(outcome.error is not None for outcome in outcomes)
     if as_json:
         files = [outcome.facts() for outcome in outcomes]
@@ -166,6 +166,7 @@ def _print_outcomes(outcomes: list[Outcome], skipped: int, notes: Notes, as_json
                 f"{getattr(outcome, share):.1%} {share}" for share in ("smoothed", "corrected", "filled", "refused")
             )
             names = f"{shown_name(outcome.input)} -> {shown_name(outcome.output)}"
-            print_line(f"{names}: {', '.join(shares)}, {outcome.seconds:.1f} s")
+            hint = " (--holes all fills them)" if leaves_holes and outcome.refused else ""
+            print_line(f"{names}: {', '.join(shares)}{hint}, {outcome.seconds:.1f} s")
     if failed or skipped:
         say(f"{len(outcomes) - failed} restored, {failed} failed, {skipped} left out")

@@ -96,6 +96,11 @@ class RestoreSpec:
     def _confidence_file(self, target: Target) -> Path | None:
         return None if self.confidence is None else file_for(Path(self.confidence), target.name)
 
+    @property
+    def leaves_large_holes(self) -> bool:
+        """Whether holes are filled, but those that are too wide to be known."""
+        return self.options.get("holes") == "auto" and self.options.get("fill") != "none"
+
     @cached_property
     def guides(self) -> Guides | None:
         """The guide pictures, if there are any."""
