@@ -23,7 +23,7 @@ disparity = motorcycle_disparity()[150:250, 480:580]
 noisy = corrupted(disparity, 0.02, np.random.default_rng(0))
 
 # Cut overlapping patches, remove each one's mean, scale it to variance 1, and code it.
-dictionary = Dictionary.builtin("phi1")
+dictionary = Dictionary.builtin("phi1_annealed")
 patches = normalise(cut(noisy, dictionary.patch_shape, stride=2))
 code = infer(patches.patches, dictionary, Jeffreys(floor=0.01))
 

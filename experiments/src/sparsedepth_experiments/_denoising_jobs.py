@@ -209,7 +209,8 @@ class Results:
         return [name for name in ORDER if name in found] + sorted(found - set(ORDER))
 
 
-ORDER = (NOISY.name, PHI1, PHI2, PHI3, SC, SC1, TIGHT, UNIT, *map(_times, ALTERNATIONS), ANNEALED)
+RIVALS = ("median", "switching median", "TV-L2", "TV-L1", "NL-means", "NL-means, median")
+ORDER = (NOISY.name, PHI1, PHI2, PHI3, SC, SC1, TIGHT, UNIT, *RIVALS, *map(_times, ALTERNATIONS), ANNEALED)
 
 
 def _cube(by: Mapping[tuple[int, int, int], float]) -> Any:

@@ -91,11 +91,16 @@ def _clear(verdicts: Mapping[Claim, Verdict], kind: str) -> str:
         for claim, v in verdicts.items()
         if claim.kind == kind and (claim.better, claim.worse) == (PHI1, PHI2)
     ]
-    each = (
-        f"{v.difference:+.2f} dB" + ("" if v.error is None else f" ± {v.error:.2f}") + f" at {c.share:.0%}"
-        for c, v in found
-    )
+    each = (f"{_size(verdict)} at {claim.share:.0%}" for claim, verdict in found)
     return f"Φ1 less Φ2: {', '.join(each)}."
+
+
+def _size(verdict: Verdict) -> str:
+    """Format a difference, and whether it is more than its standard error."""
+    if verdict.error is None:
+        return f"{verdict.difference:+.2f} dB"
+    clear = "more" if verdict.difference > verdict.error else "**not more**"
+    return f"{verdict.difference:+.2f} ± {verdict.error:.2f} dB ({clear} than its standard error)"
 
 
 def _described(plan: Plan) -> str:
@@ -136,7 +141,8 @@ def _against_the_paper(plan: Plan, results: Results) -> str:
     share = plan.shares(PAPER_NOISE)[0]
     head = [f"{share:.0%} corrupted", "", "paper", *(f"ours, {k}, {w}" for k in KINDS for w in ("first map", "mean"))]
     rows = []
-    for name in results.names(PAPER_NOISE, KINDS[0], share):
+    names = [name for name in results.names(PAPER_NOISE, KINDS[0], share) if "alternation" not in name]
+    for name in names:
         ours = []
         for kind in KINDS:
             shown = results.shown[kind][name].depth
