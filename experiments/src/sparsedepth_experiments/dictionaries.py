@@ -96,16 +96,14 @@ def noise_like(dictionary: Dictionary) -> Floats:
 
 
 def _draw_curves(names: list[str], path: Path) -> None:
-    figure = Figure(figsize=(9, 3.2), dpi=100, layout="constrained")
-    for axes, group in zip(figure.subplots(1, 3), (names[:3], ["phi1_annealed", "default"], ["phi1_32"]), strict=True):
-        for name in group:
-            dictionary = Dictionary.builtin(name)
-            curve = np.array(json.loads(dictionary.about["held_out_energy"]))
-            axes.plot(curve[:, 0], curve[:, 1] / dictionary.atoms.shape[1], label=name)
-            axes.set(
-                xlabel="step", ylabel="held-out energy a pixel", ylim=_around(curve[:, 1] / dictionary.atoms.shape[1])
-            )
-        axes.legend()
+    """Draw each curve in a plot of its own: energies of different noise models and sizes have different levels."""
+    figure = Figure(figsize=(9, 5.2), dpi=100, layout="constrained")
+    for axes, name in zip(figure.subplots(2, 3).ravel(), names, strict=True):
+        dictionary = Dictionary.builtin(name)
+        curve = np.array(json.loads(dictionary.about["held_out_energy"]))
+        energies = curve[:, 1] / dictionary.atoms.shape[1]
+        axes.plot(curve[:, 0], energies)
+        axes.set(title=name, xlabel="step", ylabel="held-out energy a pixel", ylim=_around(energies))
     FigureCanvasAgg(figure)
     figure.savefig(path)
 
