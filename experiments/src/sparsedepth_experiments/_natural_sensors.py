@@ -13,6 +13,7 @@ from sparsedepth.markdown import table
 from sparsedepth.restore import denoise
 from sparsedepth.sensors import Sensor
 from sparsedepth.vocabulary import DepthMap
+from sparsedepth_experiments._cache import cached_arrays, restoration_version
 from sparsedepth_experiments._sensors_methods import PRESETS
 
 FRAMES, SIDE = 3, 128
@@ -80,12 +81,24 @@ def errors(chosen: Sequence[Window]) -> Errors:
     """Measure every method on windows, on the pixels that were measured and have a reference."""
     found: dict[str, dict[str, list[list[float]]]] = {}
     for window in chosen:
-        for name, restore in METHODS.items():
-            error = np.abs(restore(window) - window.reference)[np.isfinite(window.depth)]
+        for name in METHODS:
+            error = np.abs(_restored(window, name) - window.reference)[np.isfinite(window.depth)]
             error = error[np.isfinite(error)].astype(np.float64)
             scores = [float(np.median(error)), float(np.sqrt(np.mean(error**2)))]
             found.setdefault(window.sensor, {}).setdefault(name, []).append(scores)
     return {s: {name: np.mean(v, axis=0).round(2).tolist() for name, v in by.items()} for s, by in found.items()}
+
+
+def _restored(window: Window, name: str) -> DepthMap:
+    """Restore a window, unless the result is cached."""
+    version = restoration_version("default", "phi1")
+    made = cached_arrays(
+        f"{name}, {window.sensor}",
+        version,
+        [window.depth, window.variance],
+        lambda: {"depth": METHODS[name](window)},
+    )
+    return made["depth"]
 
 
 def section(found: Errors) -> list[str]:

@@ -21,6 +21,7 @@ from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.restore import denoise
 from sparsedepth.vocabulary import DepthMap, Origin
 from sparsedepth_experiments import Progress
+from sparsedepth_experiments._cache import baselines_version, cached, restoration_version
 from sparsedepth_experiments._methods import (
     NOISY,
     Method,
@@ -90,7 +91,10 @@ class Job:
     method: Method
 
     def done(self) -> Outcome:
-        return self.method.restore(self.scene.noisy, self.scene.truth)
+        noisy, truth = self.scene.noisy, self.scene.truth
+        name = f"{self.method.name} at 1/{self.scene.factor}"
+        version = f"{restoration_version('default', 'phi1')}, {baselines_version()}"
+        return cached(name, version, [noisy, truth], lambda: self.method.restore(noisy, truth))
 
 
 @dataclass(frozen=True, eq=False)
