@@ -42,7 +42,7 @@ def test_stereo_in_short(tmp_path):
     assert f"| sparsedepth match | {facts['match']['Motorcycle']['all']:.2f} |" in page
     assert len(facts["verdicts"]) == 3 * len(stereo.DATA) + 3
     assert page.count("**no**") == list(facts["verdicts"].values()).count(False)
-    assert steps == [(1, 3), (2, 3), (3, 3)]
+    assert steps[-1] == (3, 3)
 
 
 @pytest.mark.usefixtures("without_data")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -97,6 +97,14 @@ def filled(pair: StereoPair, disparity: DepthMap) -> DepthMap:
 
 
 @dataclass(frozen=True, eq=False)
+class Score:
+    """Percent of bad pixels by part and pixels, and the map of a first seed."""
+
+    bad: Mapping[tuple[str, float], float]
+    shown: DepthMap | None
+
+
+@dataclass(frozen=True, eq=False)
 class Job:
     """One scene and seed: the plain map, then one variant from it; every map is cached."""
 
@@ -120,6 +128,20 @@ class Job:
         if self.variant in simple:
             return simple[self.variant]()
         return self._cached(self.variant, lambda: self._gone_on(plain))
+
+    @property
+    def key(self) -> dict[str, Hashable]:
+        """What names the job among all of the experiment."""
+        return {"scene": self.name, "solver": self.solver, "variant": self.variant, "seed": self.seed}
+
+    def score(self, disparity: DepthMap) -> Score:
+        """Measure the map of the job."""
+        bad = {
+            (part, pixels): 100 * bad_pixels(disparity, known(self.scene, part), pixels)
+            for part in PARTS
+            for pixels in (1.0, 0.5)
+        }
+        return Score(bad, disparity if self.seed == 0 else None)
 
     def mirrored(self) -> DepthMap:
         """Match the right view in the same way, from right to left."""
@@ -203,13 +225,11 @@ class Results:
     bad: dict[tuple[str, str, float], dict[str, list[float]]] = field(default_factory=dict)
     shown: dict[str, dict[str, DepthMap]] = field(default_factory=dict)
 
-    def add(self, job: Job, disparity: DepthMap) -> None:
-        for part in PARTS:
-            for pixels in (1.0, 0.5):
-                share = bad_pixels(disparity, known(job.scene, part), pixels)
-                self.bad.setdefault((job.name, part, pixels), {}).setdefault(job.variant, []).append(100 * share)
-        if job.seed == 0:
-            self.shown.setdefault(job.name, {})[job.variant] = disparity
+    def add(self, job: Job, score: Score) -> None:
+        for (part, pixels), percent in score.bad.items():
+            self.bad.setdefault((job.name, part, pixels), {}).setdefault(job.variant, []).append(percent)
+        if score.shown is not None:
+            self.shown.setdefault(job.name, {})[job.variant] = score.shown
 
     @property
     def scenes(self) -> list[str]:

@@ -127,6 +127,7 @@ def run_jobs(
     *,
     parallel: Parallel = "threads",
     before: int = 0,
+    total: int | None = None,
 ) -> Records[Score]:
     """Run jobs and collect their scores in the order of the jobs.
 
@@ -135,7 +136,7 @@ def run_jobs(
     jobs
         What is to be done.
     progress
-        Told what is being done, the steps done and all steps.
+        Called with what is being done, the steps done and all steps.
     cache
         How results become arrays and come back. With `SPARSEDEPTH_CACHE` set, a run that was stopped goes on where it
         was: results are read from that folder. None = nothing is cached.
@@ -143,6 +144,8 @@ def run_jobs(
         "threads", each with one BLAS thread; "processes"; "no" = one after another, for jobs that measure time.
     before
         Steps of the experiment that were done before these jobs.
+    total
+        All steps of the experiment; None = these jobs are the last.
 
     Returns
     -------
@@ -155,12 +158,14 @@ def run_jobs(
     >>> run_jobs(jobs, lambda *_: None).scores
     [1, 4, 9]
     """
-    total, items = before + len(jobs), []
+    after, items = before + len(jobs), []
+    total = after if total is None else total
     results = _results(jobs, partial(_score, cache=cache), parallel)
     for done, job in enumerate(jobs):
         progress(str(job), before + done, total)
         items.append((job.key, next(results)))
-    progress("done", total, total)
+    if after == total:
+        progress("done", total, total)
     return Records(items)
 
 
@@ -215,6 +220,12 @@ def bar_table(bars: Sequence[Bar]) -> str:
 def bar_facts(bars: Sequence[Bar]) -> list[list[Any]]:
     """Convert bars to what JSON can hold."""
     return [[bar.wanted, bar.measured, bar.met] for bar in bars]
+
+
+def verdict_table(verdicts: Mapping[str, tuple[bool, str]]) -> str:
+    """Tabulate claims, whether each holds, and its numbers."""
+    rows = [[claim, "yes" if holds else "**no**", numbers] for claim, (holds, numbers) in verdicts.items()]
+    return table(["", "", ""], rows)
 
 
 def write_page(output: Path, name: str, title: str, parts: Sequence[str], quick: bool) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair, scene_names, stereo_pair
-from sparsedepth.markdown import table, write_made_part
 from sparsedepth.metrics import bad_pixels
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.vocabulary import DepthMap
-from sparsedepth_experiments import Progress
+from sparsedepth_experiments import Progress, harness
 from sparsedepth_experiments._scenes import STRIDE, changed, known, small_scene
 from sparsedepth_experiments._second_order_jobs import (
     AGAIN,
@@ -80,16 +80,15 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     """Match all scenes with every variant and seed; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
     jobs, in_both = plan.jobs(), plan.match_jobs()
-    total = len(jobs) + len(in_both)
+    one_by_one = partial(harness.run_jobs, progress=progress, parallel="no", total=len(jobs) + len(in_both))
+    scores = one_by_one([harness.Job(job.key, job.done, job.score) for _, job in jobs]).scores
     results: dict[str, Results] = {}
-    for done, (group, job) in enumerate(jobs):
-        progress(f"{job.name}, {job.solver}, {job.variant}, seed {job.seed + 1}", done, total)
-        results.setdefault(group, Results()).add(job, job.done())
+    for (group, job), score in zip(jobs, scores, strict=True):
+        results.setdefault(group, Results()).add(job, score)
+    both_views = [harness.Job({**job.key, "views": "both views"}, partial(in_match, job)) for job in in_both]
     rows: dict[str, dict[str, list[float]]] = {}
-    for done, job in enumerate(in_both, len(jobs)):
-        progress(f"{job.name}, both views, {job.variant}", done, total)
-        rows.setdefault(job.variant, {})[job.name] = in_match(job)
-    progress("done", total, total)
+    for job, errors in zip(in_both, one_by_one(both_views, before=len(jobs)).scores, strict=True):
+        rows.setdefault(job.variant, {})[job.name] = errors
     found = Found(results.pop("confirming"), results.pop("test"), results, rows)
     output.mkdir(parents=True, exist_ok=True)
     for name, scene in plan.test.scenes.items():
@@ -99,7 +98,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         plan.note,
         described(plan.confirming.seeds, plan.test.seeds, plan.dictionary, plan.stride),
         "## What was hoped for, and what is so",
-        table(["", "", ""], [[what, "yes" if holds else "**no**", how] for what, (holds, how) in verdicts.items()]),
+        harness.verdict_table(verdicts),
         *confirmation(found.confirming, plan.confirming.seeds),
         *against_the_paper(found.test),
         *test_tables(found.test, plan.test.seeds),
@@ -108,9 +107,8 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         *every_scene(found.confirming),
         *(f"## {name}, the first seed\n\n![{name}]({_picture(name)})" for name in plan.test.scenes),
     ]
-    command = "sparsedepth reproduce second_order" + " --quick" * quick
     title = "Stereo: second-order smoothness, occlusions and the sparse prior"
-    write_made_part(output / "second_order.md", title, command, [part for part in parts if part])
+    harness.write_page(output, "second_order", title, parts, quick)
     return {"note": plan.note, "bad": found.bad(), "verdicts": {what: holds for what, (holds, _) in verdicts.items()}}
 
 

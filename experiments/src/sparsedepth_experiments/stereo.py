@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparsedepth.data.middlebury import benchmark_pair, scene_names, stereo_pair
-from sparsedepth.markdown import table, write_made_part
+from sparsedepth.markdown import table
 from sparsedepth.metrics import bad_pixels
-from sparsedepth.parallel import map_in_threads
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo.twolayer import PAPER
 from sparsedepth.vocabulary import DepthMap
-from sparsedepth_experiments import Progress, _matchers
-from sparsedepth_experiments._methods import threads
+from sparsedepth_experiments import Progress, _matchers, harness
 from sparsedepth_experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
 from sparsedepth_experiments._variants import (
     AGAIN,
@@ -88,16 +87,16 @@ class Results:
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Match every scene from every start with every variant; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
-    jobs, results = plan.jobs(), Results()
+    cuts, results = plan.jobs(), Results()
+    jobs = [harness.Job({"scene": each.scene.name, "data": each.data, "start": each.start}, each.done) for each in cuts]
     scenes = [*plan.scenes, *plan.chosen_on]
     total = len(jobs) + len(scenes)
-    for done, (job, maps) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
-        progress(f"{job.scene.name}, {job.data}, start {job.start + 1}", done + 1, total)
+    for job, maps in zip(cuts, harness.run_jobs(jobs, progress, total=total).scores, strict=True):
         results.add(job, maps)
-    matched = []
-    for done, scene in enumerate(scenes, len(jobs)):
-        matched.append(_matchers.matched(scene))
-        progress(f"{scene.name}, against OpenCV", done + 1, total)
+    beside = [
+        harness.Job({"scene": each.name, "beside": "OpenCV"}, partial(_matchers.matched, each)) for each in scenes
+    ]
+    matched = harness.run_jobs(beside, progress, parallel="no", before=len(jobs)).scores
     test, chosen_on = matched[: len(plan.scenes)], matched[len(plan.scenes) :]
     verdicts = _verdicts(plan, results) | _matchers.verdicts(test)
     output.mkdir(parents=True, exist_ok=True)
@@ -105,7 +104,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     parts = [
         plan.note,
         "## What was hoped for, and what is so",
-        table(["", "", ""], [[what, "yes" if holds else "**no**", how] for what, (holds, how) in verdicts.items()]),
+        harness.verdict_table(verdicts),
         *_matchers.sections(test, chosen_on),
         "## Graph cuts and the sparse prior",
         _described(plan),
@@ -113,8 +112,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         *(part for data in DATA for part in _tables(data, plan, results)),
         *_pictures(plan),
     ]
-    command = "sparsedepth reproduce stereo" + " --quick" * quick
-    write_made_part(output / "stereo.md", "Stereo", command, [p for p in parts if p])
+    harness.write_page(output, "stereo", "Stereo", parts, quick)
     return {
         "note": plan.note,
         "bad": results.bad,

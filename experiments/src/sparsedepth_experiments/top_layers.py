@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair, scene_names, stereo_pair
-from sparsedepth.markdown import table, write_made_part
+from sparsedepth.markdown import table
 from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.vocabulary import DepthMap
-from sparsedepth_experiments import Progress
+from sparsedepth_experiments import Progress, harness
 from sparsedepth_experiments._refiner import (
     EPOCHS,
     PICTURE,
@@ -57,6 +58,8 @@ FILL, MEDIAN, ANOTHER, BELIEF, ERRORS, EDGES, NOISE, REFINER, NO_PICTURE, NO_SEM
     "(d) without the semi-global map",
 )
 EVERYTHING = frozenset({PICTURE, SEMI_GLOBAL})
+Corrected = tuple[str, Sample, DepthMap]
+"""Name of a layer, a scene, and the disparities that the layer makes of it."""
 BAR = 0.2
 """Points by which a top layer should be better than the fill alone."""
 SEEDS = 5
@@ -99,6 +102,10 @@ class Plan:
     def scenes(self) -> list[Sample]:
         return sorted((each for fold in self.folds for each in fold), key=lambda each: each.name)
 
+    def all_but(self, fold: Sequence[Sample]) -> list[Sample]:
+        """List the scenes of the other folds."""
+        return [each for other in self.folds if other is not fold for each in other]
+
 
 @dataclass(frozen=True, eq=False)
 class Results:
@@ -107,10 +114,11 @@ class Results:
     bad: dict[str, dict[str, float]] = field(default_factory=dict)
     maps: dict[tuple[str, str], DepthMap] = field(default_factory=dict)
 
-    def add(self, method: str, sample: Sample, disparity: DepthMap) -> None:
-        self.bad.setdefault(method, {})[sample.name] = sample.bad(disparity)
-        if method in (FILL, REFINER):
-            self.maps[method, sample.name] = disparity
+    def add_all(self, judged: Iterable[Sequence[Corrected]]) -> None:
+        for method, sample, disparity in chain.from_iterable(judged):
+            self.bad.setdefault(method, {})[sample.name] = sample.bad(disparity)
+            if method in (FILL, REFINER):
+                self.maps[method, sample.name] = disparity
 
     def gains(self, method: str, over: str = FILL) -> dict[str, float]:
         return {scene: self.bad[over][scene] - error for scene, error in self.bad[method].items()}
@@ -121,27 +129,27 @@ class Results:
         return float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
 
 
+def _judge(fits: Mapping[str, Fit], known: Sequence[Sample], judged: Sequence[Sample]) -> list[Corrected]:
+    """Fit layers to the scenes that are known, and correct the maps of those to be judged."""
+    layers = {name: fit(known) for name, fit in fits.items()}
+    return [(name, sample, correct(sample)) for name, correct in layers.items() for sample in judged]
+
+
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Fit every top layer to all folds but one and judge it on that one; write tables, verdicts and pictures."""
     plan = _quick_plan() if quick else _plan(progress)
     fits, results, last = methods(2 if quick else ERROR_STEPS), Results(), Results()
-    total, done = len(fits) * len(plan.folds) + len(plan.last), 0
-    for name, fit in fits.items():
-        for fold in plan.folds:
-            progress(name, done, total)
-            correct = fit([each for other in plan.folds if other is not fold for each in other])
-            for sample in fold:
-                results.add(name, sample, correct(sample))
-            done += 1
+    jobs = [
+        harness.Job({"layer": name, "fold": number}, partial(_judge, {name: fit}, plan.all_but(fold), fold))
+        for name, fit in fits.items()
+        for number, fold in enumerate(plan.folds, 1)
+    ]
+    one_by_one = partial(harness.run_jobs, progress=progress, parallel="no", total=len(jobs) + len(plan.last))
+    results.add_all(one_by_one(jobs).scores)
     best = max((name for name in fits if name != FILL), key=lambda name: results.mean_gain(name)[0])
-    for samples in plan.last.values():
-        progress("the last scenes", done, total)
-        for name in dict.fromkeys((FILL, MEDIAN, best)):
-            correct = fits[name](plan.scenes)
-            for sample in samples:
-                last.add(name, sample, correct(sample))
-        done += 1
-    progress("done", total, total)
+    kept = {name: fits[name] for name in (FILL, MEDIAN, best)}
+    once = [harness.Job({"scene": name}, partial(_judge, kept, plan.scenes, of)) for name, of in plan.last.items()]
+    last.add_all(one_by_one(once, before=len(jobs)).scores)
     output.mkdir(parents=True, exist_ok=True)
     shown = _shown(results)
     for sample in (each for each in plan.scenes if each.name in shown):
@@ -153,15 +161,14 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         "## Bad pixels, %, all, 1 px: means over scenes, each judged by a layer that has not seen it",
         _summary(results),
         "## What was hoped for, and what is so",
-        table(["", "", ""], [[what, "yes" if holds else "**no**", how] for what, (holds, how) in verdicts.items()]),
+        harness.verdict_table(verdicts),
         *_last_scenes(plan, last, best),
         "## Every scene, bad pixels, %, all, 1 px",
         _every_scene(results),
         "## The refiner's largest, middle and smallest gain",
         *(f"![{name}]({_picture(name)})" for name in shown),
     ]
-    command = "sparsedepth reproduce top_layers" + " --quick" * quick
-    write_made_part(output / "top_layers.md", "Stereo: top layers", command, [part for part in parts if part])
+    harness.write_page(output, "top_layers", "Stereo: top layers", parts, quick)
     return {
         "note": plan.note,
         "bad": results.bad,
