@@ -18,6 +18,7 @@ from sparsedepth.cli.options import (
     ProfileOption,
     ScaleOption,
     load_dictionary,
+    takes_options_of,
     words_of,
 )
 from sparsedepth.cli.pipes import piped
@@ -145,7 +146,7 @@ StrictOption = Annotated[
 ]
 
 
-def denoise_command(
+def _restore(
     inputs: MapsArgument,
     output: Output,
     profile: ProfileOption = "auto",
@@ -163,10 +164,8 @@ def denoise_command(
     sensor_variance: SensorVariance = None,
     confidence: ConfidenceOption = None,
     guide: GuideOption = None,
-    second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
     fill: FillOption = "auto",
     holes: HolesOption = "auto",
-    no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are: --fill none.")] = False,
     jobs: JobsOption = None,
     force: ForceOption = False,
     skip_existing: SkipOption = False,
@@ -174,62 +173,42 @@ def denoise_command(
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
     strict: StrictOption = False,
+    *,
+    title: str,
+    **wanted: Any,
+) -> None:
+    """Restore maps; the keywords are the title of the progress bar and further options of `Restorer`."""
+    options = {"quality": quality, "fill": fill, "holes": holes, **_sensor_option(sensor), **wanted}
+    reader = MapReader(profile, scale, invalid)
+    with piped(inputs, output, ".npz" if npz else None) as (sources, result):
+        targets = plan_targets(sources, result, variance_out, origin_out, npz)
+        spec = _spec(
+            options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide, confidence
+        )
+        run = RunOptions(result, jobs, force, skip_existing, resume, cluster, as_json, strict)
+        run_batch(title, spec, targets, run)
+
+
+@takes_options_of(_restore)
+def denoise_command(
+    *,
+    second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
+    no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are: --fill none.")] = False,
+    **options: Any,
 ) -> None:
     """Correct noisy pixels and fill holes, with a variance and an origin for each pixel.
 
     One bad file does not stop the others: the exit code is then 1. Results are whole or absent, never half-written.
     The name - is standard input, or standard output.
     """
-    filling = {"fill": "none" if no_fill else fill, "holes": holes}
-    options = {"quality": quality, **filling, "second_pass": second_pass, **_sensor_option(sensor)}
-    reader = MapReader(profile, scale, invalid)
-    with piped(inputs, output, ".npz" if npz else None) as (sources, result):
-        targets = plan_targets(sources, result, variance_out, origin_out, npz)
-        spec = _spec(
-            options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide, confidence
-        )
-        run = RunOptions(result, jobs, force, skip_existing, resume, cluster, as_json, strict)
-        run_batch("denoising", spec, targets, run)
+    fill = "none" if no_fill else options["fill"]
+    _restore(**{**options, "fill": fill}, title="denoising", second_pass=second_pass)
 
 
-def inpaint_command(
-    inputs: MapsArgument,
-    output: Output,
-    profile: ProfileOption = "auto",
-    scale: ScaleOption = None,
-    invalid: InvalidOption = None,
-    output_profile: OutputProfile = None,
-    output_scale: OutputScale = None,
-    variance_out: VarianceOut = None,
-    origin_out: OriginOut = None,
-    npz: NpzOption = False,
-    quality: QualityOption = "balanced",
-    dictionary: DictionaryOption = None,
-    method: MethodOption = None,
-    sensor: SensorOption = None,
-    sensor_variance: SensorVariance = None,
-    confidence: ConfidenceOption = None,
-    guide: GuideOption = None,
-    fill: FillOption = "auto",
-    holes: HolesOption = "auto",
-    jobs: JobsOption = None,
-    force: ForceOption = False,
-    skip_existing: SkipOption = False,
-    resume: ResumeOption = False,
-    cluster: ClusterOption = None,
-    as_json: JsonOption = False,
-    strict: StrictOption = False,
-) -> None:
+@takes_options_of(_restore)
+def inpaint_command(**options: Any) -> None:
     """Fill holes and leave what was measured as it is; options, files and exit codes are those of denoise."""
-    options = {"quality": quality, "fill": fill, "holes": holes, "correct": False, **_sensor_option(sensor)}
-    reader = MapReader(profile, scale, invalid)
-    with piped(inputs, output, ".npz" if npz else None) as (sources, result):
-        targets = plan_targets(sources, result, variance_out, origin_out, npz)
-        spec = _spec(
-            options, dictionary, method, reader, output_profile, output_scale, sensor_variance, guide, confidence
-        )
-        run = RunOptions(result, jobs, force, skip_existing, resume, cluster, as_json, strict)
-        run_batch("inpainting", spec, targets, run)
+    _restore(**options, title="inpainting", correct=False)
 
 
 def _sensor_option(sensor: str | None) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -19,6 +20,8 @@ from sparsedepth.files.profiles import profile_named
 from sparsedepth.geometry.intrinsics import KNOWN_CAMERAS, Intrinsics, intrinsics_from
 from sparsedepth.input_warnings import InputWarning
 from sparsedepth.vocabulary import DepthImage, InputError
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def words_of(choices: Iterable[str]) -> Callable[[str], list[str]]:
@@ -108,3 +111,19 @@ def parse_intrinsics(text: str, shape: tuple[int, int] | None = None) -> Intrins
 def load_dictionary(name: str) -> Dictionary:
     """Load a dictionary file, or a shipped dictionary by its name."""
     return Dictionary.load(name) if os.path.exists(name) or name.endswith(".safetensors") else Dictionary.builtin(name)
+
+
+def takes_options_of(common: Callable[..., Any]) -> Callable[[Command], Command]:
+    """Let a command that takes ``**options`` show the options of a function before its own keywords."""
+    shared = [each for each in _parameters(common) if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+
+    def wrap(command: Command) -> Command:
+        own = [each for each in _parameters(command) if each.kind is Parameter.KEYWORD_ONLY]
+        vars(command)["__signature__"] = Signature([*shared, *own])
+        return command
+
+    return wrap
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    return list(signature(function, eval_str=True).parameters.values())
