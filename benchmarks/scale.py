@@ -1,7 +1,7 @@
 """Measure streams, huge maps and clusters on this machine. Writes the generated part of docs/scale.md.
 
-The machine may be busy with other things, so that clocks on the wall say little: what counts is the processor time of
-the longest way through: of the client, and of the worker that has most to do.
+The machine may be busy with other things, so wall-clock time says little. What counts is the processor time of the
+longest path: of the client, and of the worker that has most to do.
 
 Each piece (frames, stream, huge, learning, restoring) can be run on its own and leaves its numbers in a folder;
 ``page`` puts together whatever there is: ``python benchmarks/scale.py frames learning restoring page``.
@@ -89,7 +89,7 @@ def turn_of(client: Any, work: Callable[[], Any]) -> list[float]:
 
 
 def frames(_: Path) -> dict[str, Any]:
-    """One thread, two, and two processes in turns: wall and processor seconds, and wall less the waiting for these."""
+    """Time one thread, two, and two processes in turns: wall, processor, and wall less the waiting for these."""
     restorer, some = Restorer(quality="fast"), [frame(n) for n in range(6)]
     spent: list[np.ndarray] = []
 

@@ -1,8 +1,8 @@
 """Fill held-out holes of real depth frames. ``python benchmarks/sensor_holes.py`` needs SPARSEDEPTH_DATA.
 
 For each sensor and each side it prints the errors of filled pixels, the share in mid-air, and the calibration of the
-variance, then the CPU seconds of a frame and the share of the real holes that is refused. ``--codes`` adds `denoise`
-by sparse codes, as for a map without noise.
+variance. Then come the CPU seconds of a frame, and the share of the real holes that is refused. ``--codes`` adds
+`denoise` by sparse codes, as for a map without noise.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ def hold_out_shadows(depth: np.ndarray, truth: np.ndarray, number: int) -> HeldO
     A step is a pair of valid pixels, at most 2 px apart along a row, that differ by more than `STEP_MM`. Edges are cut
     into blocks of `BLOCK_PX` rows; half of them are used. Each gets the width of one real shadow of the frame. The
     pixels of the far side are hidden from the edge on over that width. A band ends before the first pixel that is
-    missing, that differs from the one before by more than `STEP_MM` / 4, or where the sensor's standard deviation
-    exceeds `STEP_MM` / 8. The last `LEFT_PX` pixels before such an end stay visible: a shadow has a far side. Frames of
-    odd number are treated along columns instead. Truth is the smoothed frame before hiding.
+    missing, or that differs from the one before by more than `STEP_MM` / 4. It also ends where the sensor's standard
+    deviation exceeds `STEP_MM` / 8. The last `LEFT_PX` pixels before such an end stay visible: a shadow has a far side.
+    Frames of odd number are treated along columns instead. Truth is the smoothed frame before hiding.
     """
     rng = np.random.default_rng(number)
     widths = shadow_widths(depth)

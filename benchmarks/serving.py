@@ -1,7 +1,7 @@
 """Measure the service under load, and how soon the page shows something. Writes docs/results/serving.md.
 
-Clients upload maps, follow their jobs and take the results home, as fast as they are let; meanwhile a process of its
-own asks for /healthz. The memory is that of the server and its processes.
+Clients upload maps, follow their jobs and download the results, as fast as they may. Meanwhile another process asks for
+/healthz. The memory is that of the server and its processes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Fit the classifier of `sparsedepth.restore.outliers` to maps with known noise, and report held-out scenes.
 
-The maps are crops of Middlebury 2005 and 2006 and of sensors' frames, simulated scans of three kinds, and planes; as
-they are, and with small structures added, which are no outliers. Some are quantised, some have holes. They get 1, 5 and
-20 % of impulses of half, once and twice the paper's amplitude, a few impulses, none, or impulses of one sign. Their
-suspects are taken after the first scoring and after the last.
+The maps are crops of Middlebury 2005 and 2006 and of sensors' frames, simulated scans of three kinds, and planes. Each
+comes as it is, and with small structures added, which are no outliers. Some are quantised, some have holes. They get 1,
+5 and 20 % of impulses of half, once and twice the paper's amplitude, a few impulses, none, or impulses of one sign.
+Their suspects are taken after the first scoring and after the last.
 
 The network minimises the mean log squared error of the maps. The scores after the first depend on a classifier: the
 shipped one. Three more networks, each fitted without a third of the scenes, are kept for

@@ -46,7 +46,7 @@ def believe(
     Returns
     -------
     Belief
-        Mean and variance of each pixel. The variance of a missing pixel is that of its prediction; where no patch has a
+        Mean and variance of each pixel. The variance of a missing pixel is that of its prediction. Where no patch has a
         valid pixel, the mean is NaN and the variance infinite.
 
     Examples

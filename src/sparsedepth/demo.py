@@ -137,7 +137,7 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
     ]
     shares = _shares(result)
     error = np.asarray(result.depth, np.float64) - truth
-    honest = draw_calibration(error, result.variance, output / "calibration.png", "px")
+    ratio = draw_calibration(error, result.variance, output / "calibration.png", "px")
     write_report(
         output / "report.html",
         "sparsedepth: a noisy map with holes, restored",
@@ -155,8 +155,8 @@ def _report(output: Path, truth: DepthMap, result: Restoration, entries: list[En
         ),
         paragraph(
             f"{shares['measured']:.1%} of the pixels were kept as measured, {shares['corrected']:.1%} corrected, "
-            f"{shares['filled']:.1%} filled, {shares['refused']:.1%} refused. Squared errors are {honest:.2f} times "
-            "the variances on average; 1 is honest, above is too sure."
+            f"{shares['filled']:.1%} filled, {shares['refused']:.1%} refused. Squared errors are {ratio:.2f} times "
+            "the variances on average; 1 is calibrated, above 1 the variance is too small."
         ),
         pictures((output / "calibration.png", "Is the variance calibrated, and does it rank the errors?")),
         heading("Comparison with other methods"),

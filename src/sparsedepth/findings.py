@@ -113,7 +113,7 @@ def _compared(finding: Finding) -> dict[str, str]:
         f"off by more than {errors['threshold']:g} {finding.unit}": f"{errors['bad_pixels']:.2%}",
     }
     if finding.held is not None:
-        facts["squared error / variance (1 = honest)"] = f"{calibration(*finding.held).overall:.3g}"
+        facts["squared error / variance (1 = calibrated)"] = f"{calibration(*finding.held).overall:.3g}"
     return facts
 
 

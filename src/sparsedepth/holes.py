@@ -220,7 +220,7 @@ def _evened(found: FilledPixels, nearness: Floats, settings: HoleSettings) -> Fi
 
 
 def _median_of_three(values: Floats, apart: int, axis: int) -> Floats:
-    """Return the median of each value and of the two so many pixels away along an axis; borders repeat."""
+    """Return the median of each value and of the two at a distance along an axis; borders repeat."""
     padded = np.pad(values, [(apart, apart) if each == axis else (0, 0) for each in (0, 1)], mode="edge")
     size = values.shape[axis]
     behind, ahead = (np.take(padded, np.arange(start, start + size), axis) for start in (0, 2 * apart))

@@ -1,4 +1,4 @@
-"""Choose the surface that each missing pixel belongs to, and continue it with an honest variance.
+"""Choose the surface that each missing pixel belongs to, and continue it with a calibrated variance.
 
 A crossing of a hole is a pair of opposite rays from a missing pixel. Its two ends lie on one surface, or on two.
 """

@@ -59,9 +59,9 @@ def match(
     Returns
     -------
     Match
-        The disparities in pixels, their variances in squared pixels, and the `Origin` of each pixel. What is suspicious
-        is emitted as `InputWarning`, and listed in ``warnings``: views that are not rectified, a range that is too
-        small, a map that is mostly filled.
+        The disparities in pixels, their variances in squared pixels, and the `Origin` of each pixel. Suspicious inputs
+        are emitted as `InputWarning`, and listed in ``warnings``. They are views that are not rectified, a range that
+        is too small, and a map that is mostly filled.
 
     Examples
     --------

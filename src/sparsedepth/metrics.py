@@ -1,7 +1,7 @@
 """Metrics of restored maps: errors, calibration of variances, and the best parameter of a competitor.
 
-Pixels whose truth is NaN never count. A NaN in the estimate where the truth is known is an error, unless
-``missing="ignore"`` leaves those pixels out; where pixels are counted, ``missing="bad"`` counts them as bad.
+Pixels whose truth is NaN never count. A NaN in the estimate where the truth is known is an error. ``missing="ignore"``
+leaves those pixels out. Where pixels are counted, ``missing="bad"`` counts them as bad.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Calibration:
     """Squared errors against predicted variances, in bins from the most to the least certain pixels."""
 
     ratio: Vector
-    """The mean of squared error / variance in each bin: 1 = honest, above = too sure."""
+    """Mean of squared error / variance in each bin: 1 = calibrated, above 1 = the variance is too small."""
     variance: Vector
     """The mean of the predicted variances in each bin."""
     squared_error: Vector

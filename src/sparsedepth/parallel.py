@@ -35,7 +35,7 @@ class SharedContext:
     Parameters
     ----------
     make : callable
-        Returns the context manager, anew each time that the first thread comes in.
+        Returns the context manager; called each time that the first thread enters.
 
     Examples
     --------

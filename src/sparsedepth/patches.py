@@ -74,8 +74,8 @@ class Window:
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows and columns, relative to the window, where the map's patches within it begin.
 
-        ``every`` takes the first and the last of them, and between them one of so many, counted from either end: in
-        the middle two may lie closer.
+        ``every`` keeps the first and the last of them, and every n-th between them. These are counted from both ends,
+        so that two in the middle may lie closer.
         """
         rows, columns = (
             starts[(starts >= side.start) & (starts + patch <= side.stop)] - side.start

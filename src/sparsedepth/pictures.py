@@ -246,19 +246,19 @@ def save_calibration(
     pixels.
     """
     figure = Figure(figsize=(10, 4), dpi=100, layout="constrained")
-    honest, order = figure.subplots(1, 2)
+    ratio, order = figure.subplots(1, 2)
     least = float(np.min(predicted)) / 30  # tenths almost without error lie below the axis
     ends = [max(float(np.min([predicted, found])), least), float(np.max([predicted, found]))]
-    honest.plot(ends, ends, color="#7c8a99", linewidth=1, linestyle="--", label="honest")
-    honest.plot(predicted, found, color=UNKNOWN, marker="o", markersize=5, label="each tenth of the pixels")
-    honest.set(xscale="log", yscale="log", xlabel=f"predicted standard deviation, {unit}", ylabel=f"RMSE found, {unit}")
-    honest.set_ylim(bottom=0.8 * ends[0])
-    honest.set_title("above the line: too sure", fontsize=10)
+    ratio.plot(ends, ends, color="#7c8a99", linewidth=1, linestyle="--", label="calibrated")
+    ratio.plot(predicted, found, color=UNKNOWN, marker="o", markersize=5, label="each tenth of the pixels")
+    ratio.set(xscale="log", yscale="log", xlabel=f"predicted standard deviation, {unit}", ylabel=f"RMSE found, {unit}")
+    ratio.set_ylim(bottom=0.8 * ends[0])
+    ratio.set_title("above the line: variance too small", fontsize=10)
     order.plot(left_out, by_error, color="#7c8a99", linewidth=1, linestyle="--", label="by true error (the best)")
     order.plot(left_out, by_variance, color=UNKNOWN, label="by variance")
     order.set(xlabel="fraction of pixels removed, largest variance first", ylabel="RMSE of the rest, over that of all")
     order.set_title("near the dashed curve: the variance ranks the errors", fontsize=10)
-    for axes in (honest, order):
+    for axes in (ratio, order):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     write_figure(figure, path)

@@ -24,8 +24,8 @@ class RestorerPool:
     Parameters
     ----------
     restore : callable
-        What is called in this process for maps that cannot be sent: those that are no plain arrays of numbers, and
-        those whose result is written to ``out``.
+        Restores maps that cannot be sent, in this process. Those are not plain arrays of numbers, or their result is
+        written to ``out``.
     make : callable
         A function of a module. Every worker calls it with ``config`` to make its own ``restore``.
     config : Message

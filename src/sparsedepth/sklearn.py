@@ -33,8 +33,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     unit they came in. ``floor`` is the least noise variance, in variances of a patch.
 
     After `transform`, ``variance_`` holds the inferred noise variance of each pixel of that call, in squared units of
-    ``X``, inf where it was missing; `infer` gives codes and variances at once, and is what threads that share an
-    estimator should call.
+    ``X``; inf = missing. `infer` returns codes and variances together. Threads that share an estimator should call it.
 
     >>> from sparsedepth.sklearn import DepthDictionary
     >>> X = np.add.outer(np.arange(100.0), np.linspace(0, 3, 16))

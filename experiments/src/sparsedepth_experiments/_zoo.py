@@ -206,7 +206,7 @@ def development_sources() -> list[Source]:
 
 
 def validation_sources() -> list[Source]:
-    """Six crops of each kind to choose settings on: Middlebury 2005; other sensors' frames in place of laser scans."""
+    """Cut six crops of each kind to choose settings on: Middlebury 2005, and other sensors' frames for laser scans."""
     scenes = [stereo_pair(2005, name) for name in scene_names(2005)]
     cut = [crops(scene.disparity, 1, SIZE, seed=CROP_SEED)[0] for scene in scenes]
     disparity = [Source("disparity", "2005", c, c.of(scene.pair.left)) for c, scene in zip(cut, scenes, strict=True)]
@@ -220,7 +220,7 @@ def validation_sources() -> list[Source]:
 
 
 def stand_ins(size: int = 32) -> list[Source]:
-    """Small parts of a map that needs no data set."""
+    """Cut small parts of a map that needs no data set."""
     found = crops(motorcycle_disparity(), len(KINDS), size, seed=CROP_SEED)
     pictures = (found[0].of(motorcycle_pair().left), None)
     return [

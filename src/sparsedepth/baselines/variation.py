@@ -32,7 +32,7 @@ def tv_l1(depth: ArrayLike, weight: float, iterations: int = 300) -> DepthMap:
     """Smooth by total variation with an absolute data term, by Chambolle and Pock's primal-dual steps.
 
     Minimises sum |gradient| + weight * sum |change| over the known pixels. Both sums are in units of the map, so
-    ``weight`` needs none: discs of less than about 2 / weight pixels in radius vanish, whatever their height. A weight
+    ``weight`` needs none. Discs of less than about 2 / weight pixels in radius vanish, whatever their height. A weight
     of 4 or more changes nothing.
     """
     require_at_least_zero("the weight", weight)

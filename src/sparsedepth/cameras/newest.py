@@ -93,7 +93,7 @@ class NewestFrames:
 
 
 def for_seconds(frames: NewestFrames, seconds: float | None) -> Iterator[CameraFrame]:
-    """Give frames until so many seconds have passed since the first; None = without end."""
+    """Yield the frames of some seconds, counted from the first frame; None = without end."""
     first = None
     for frame in frames:
         first = time.monotonic() if first is None else first

@@ -55,7 +55,7 @@ def calibrate_command(
     """Measure the noise of a depth camera from at least five frames of a static scene.
 
     Put the camera on a tripod; a moving camera needs --poses and --intrinsics. Frames that cannot show one static scene
-    are refused. The summary says how sure the record is, and what the frames cannot show.
+    are refused. The summary gives the error of the record, and what the frames cannot show.
     """
     _require_camera(intrinsics, poses)
     if pose_unit not in ("m", "mm"):

@@ -21,7 +21,7 @@ COMMANDS = {
     ),
     "match": Entry(
         "match",
-        "Match two rectified views: disparities of the left one, how sure they are, and which were hidden and filled.",
+        "Match two rectified views: disparities of the left one, with variances, and which were hidden and filled.",
     ),
     "calibrate": Entry("calibrate", "Measure the noise of a depth camera from at least five frames of a static scene."),
     "stream": Entry("stream", "Restore the frames of a depth camera, each with what was seen before."),
@@ -35,11 +35,11 @@ COMMANDS = {
     ),
     "evaluate": Entry(
         "evaluate",
-        "Measure how far a result is from the truth, and whether its variances are honest (calibration 1 = they are).",
+        "Measure how far a result is from the truth, and whether its variances are right (calibration 1 = they are).",
     ),
     "report": Entry(
         "report",
-        "Write pictures, numbers and settings of results as one HTML file that opens from disk and needs nothing else.",
+        "Write pictures, numbers and settings of results as one HTML file that opens from disk, without a network.",
     ),
     "learn": Entry(
         "learn",

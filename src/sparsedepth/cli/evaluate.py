@@ -41,7 +41,7 @@ def evaluate_command(
     peak: Annotated[float | None, typer.Option(help="Peak of the PSNR; the truth's range by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how far a result is from the truth, and whether its variances are honest (calibration 1 = they are)."""
+    """Measure how far a result is from the truth, and whether its variances are right (calibration 1 = they are)."""
     if peak is not None and not peak > 0:
         raise InputError(f"--peak is {peak:g}; it must be a positive number")
     image = read_and_warn(result, MapReader(profile, scale, invalid))
@@ -141,6 +141,6 @@ def _print_facts(facts: dict[str, Any], threshold: float) -> None:
     for name, value in lines.items():
         print_line(f"{name}: {value}")
     if "calibration" in facts:
-        print_line(f"calibration: {facts['calibration']['overall']:.3g} (squared error / variance; 1 = honest)")
+        print_line(f"calibration: {facts['calibration']['overall']:.3g} (squared error / variance; 1 = calibrated)")
         for number, tenth in enumerate(facts["calibration"]["deciles"], 1):
             print_line(f"  {number:2d}: variance {tenth['variance']:.3g}, ratio {tenth['ratio']:.3g}")

@@ -80,7 +80,7 @@ def match_command(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Match two rectified views: disparities of the left one, how sure they are, and which were hidden and filled.
+    """Match two rectified views: disparities of the left one, with variances, and which were hidden and filled.
 
     Integer files hold disparities as KITTI does, 256 a pixel.
     """

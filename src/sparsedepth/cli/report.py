@@ -52,9 +52,9 @@ def report_command(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write pictures, numbers and settings of results as one HTML file that opens from disk and needs nothing else.
+    """Write pictures, numbers and settings of results as one HTML file that opens from disk, without a network.
 
-    With --truth it also shows errors, and whether the variances are honest.
+    With --truth it also shows errors, and whether the variances are calibrated.
     """
     sources = find_sources(results)
     if len(sources.files) > MAX_MAPS:

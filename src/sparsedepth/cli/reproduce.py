@@ -57,7 +57,7 @@ def run_all(chosen: Mapping[str, Any], output: Path, *, quick: bool) -> dict[str
 
 
 def _experiments() -> ModuleType:
-    """Import the package of the experiments, which is beside this one in the repository."""
+    """Import the package of the experiments, which is next to this one in the repository."""
     try:
         import sparsedepth_experiments
     except ModuleNotFoundError as error:

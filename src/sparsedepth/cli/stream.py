@@ -152,9 +152,9 @@ def _progress(number: int, dropped: int | None, seconds: float) -> str:
 def _print(done: Done, stream: Stream, output: Path, video: Path | None, as_json: bool) -> None:
     rate = done.frames / max(done.seconds, 1e-9)
     if as_json:
-        told = {"output": str(output), "video": video and str(video), "frames": done.frames, "state": stream.state}
-        told |= {} if done.dropped is None else {"dropped": done.dropped}
-        print_json(told | {"frames_per_second": rate, "shares": done.shares})
+        facts = {"output": str(output), "video": video and str(video), "frames": done.frames, "state": stream.state}
+        facts |= {} if done.dropped is None else {"dropped": done.dropped}
+        print_json(facts | {"frames_per_second": rate, "shares": done.shares})
         return
     shares = ", ".join(f"{share:.1%} {name}" for name, share in done.shares.items() if share >= 0.0005)
     lost = "" if done.dropped is None else f", {done.dropped} dropped,"

@@ -66,15 +66,17 @@ def open_files(
         raise InputError("--poses come with files, one each; extract the frames, or drop --poses")
     if not is_bag(inputs[0]):
         found = read_frames(inputs[0], reader.profile, scale=reader.scale, invalid=reader.invalid or None)
-        told = record3d.describe_recording(inputs[0]) if inputs[0].lower().endswith(record3d.SUFFIX) else None
-        camera = Intrinsics(*told.intrinsics) if told is not None and told.intrinsics is not None else None
+        recording = record3d.describe_recording(inputs[0]) if inputs[0].lower().endswith(record3d.SUFFIX) else None
+        camera = (
+            Intrinsics(*recording.intrinsics) if recording is not None and recording.intrinsics is not None else None
+        )
         frames = (NamedFrame(name, image) for name, image in found)
-        yield FrameSource(frames, None if told is None else told.frames, camera)
+        yield FrameSource(frames, None if recording is None else recording.frames, camera)
         return
-    told = describe_bag(inputs[0], topic)
-    say(f"{inputs[0]}: {told.frames} images of {told.topic}, {1000 * told.unit_m:g} mm a stored number")
-    frames = (NamedFrame(f"{stamp:019d}", image) for stamp, image in read_bag(inputs[0], told.topic))
-    yield FrameSource(frames, told.frames, told.intrinsics and Intrinsics(*told.intrinsics))
+    bag = describe_bag(inputs[0], topic)
+    say(f"{inputs[0]}: {bag.frames} images of {bag.topic}, {1000 * bag.unit_m:g} mm a stored number")
+    frames = (NamedFrame(f"{stamp:019d}", image) for stamp, image in read_bag(inputs[0], bag.topic))
+    yield FrameSource(frames, bag.frames, bag.intrinsics and Intrinsics(*bag.intrinsics))
 
 
 def _files(inputs: Sequence[str], poses: Path | None, reader: MapReader) -> FrameSource:

@@ -1,8 +1,8 @@
 """Sums over a batch of patches that an update of the atoms needs, equal to the bit wherever they are computed.
 
 A batch is cut into shards of a fixed size. The sums of two neighbouring shards are added, then those of two
-neighbouring pairs, and so on: a tree whose shape depends on the batch alone. A worker that holds some shards adds up
-all whole branches that they make. Merging the rest later follows the same tree, and so gives the same bits.
+neighbouring pairs, and so on. The shape of this tree depends on the batch alone. A worker that holds some shards adds
+up all whole branches that they make. Merging the rest later follows the same tree, and so gives the same bits.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ all patches. With b = z - u2, c = f - v + u1 (u1, u2 the scaled multipliers) and
 which leaves two products an iteration: Phi b, and (c - Phi b) times the stacked factor. The variances are the noise
 model's closed form at each iteration's residual.
 
-**Penalties.** Each patch is measured in its own unit, h = lambda / m2, so that soft thresholding is clipping at 1.
-A good m2 is lambda over a typical coefficient, and a good m1 is a fraction of the largest precision. A typical
-coefficient is the patch's rms up to a constant. Hence m2 = 3 lambda / rms and m1 = 0.3 sqrt(sigma_0 / rms) / floor;
-half of that m1 where the variances are fixed. docs/decisions.md has the grid behind the constants and the root. The
-ratio rho is rounded to a coarse grid, so that few factors serve patches of all contrasts; m1 and m2 share the error.
-The penalties of a patch depend on that patch alone.
+**Penalties.** Each patch is measured in its own unit, h = lambda / m2, so that soft thresholding is clipping at 1. A
+good m2 is lambda over a typical coefficient, and a good m1 is a fraction of the largest precision. A typical
+coefficient is the patch's rms up to a constant. Hence m2 = 3 lambda / rms, and m1 = 0.3 sqrt(sigma_0 / rms) / floor.
+Where the variances are fixed, half of that m1 is used. Record I2 of the decisions has the grid behind the constants and
+the root. The ratio rho is rounded to a coarse grid, so that few factors serve patches of all contrasts; m1 and m2 share
+the error. The penalties of a patch depend on that patch alone.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def plan(patches: Patches, noise: NoiseModel, sparsity: float, block: int) -> li
 def _measure(patches: Patches, noise: NoiseModel) -> Floats:
     """Measure the contrast, the typical small floor and the typical small initial variance of each patch (3, n).
 
-    A typical small variance is the lower quartile over the known pixels: the reliable pixels set the penalties, and a
-    few extreme ones do not matter. The contrast is the rms. Where variances are inferred, values are first clipped at
+    A typical small variance is the lower quartile over the known pixels. So the reliable pixels set the penalties, and
+    a few extreme ones do not matter. The contrast is the rms. Where variances are inferred, values are first clipped at
     three times their ninth decile: an outlier will be explained as noise, not by codes.
     """
     floor, pixels = noise.floor_variance(patches), patches.shape[1]
@@ -404,7 +404,7 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
 
 
 def fit(block: Block, rounds: int) -> Patches:
-    """Iterate so many rounds and reconstruct the patches; those that zero codes explain better are zero."""
+    """Iterate a number of rounds and reconstruct the patches; those that zero codes explain better are zero."""
     lowest, done_rounds = block.zero_energy(), 0
     while done_rounds < rounds:
         if block.noise.inferred:

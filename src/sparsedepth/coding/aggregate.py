@@ -39,7 +39,7 @@ class PatchCoder:
     flat_rounds: int | None = None
     """Iterations for flat patches, where they need fewer than the others."""
     flat_step: int = 1
-    """Of so many rows and columns of patches, flat ones are coded in one, and count for all."""
+    """Flat patches are coded in every n-th row and column of patches, and count for all."""
     unit: float | None = None
     """Divisor of patches after subtracting their median; None: their own standard deviation, after their mean."""
     free_mean: bool = False

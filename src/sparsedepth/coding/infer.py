@@ -131,8 +131,8 @@ def infer(
     sparsity
         Price of a code; one for all atoms, or one for each, 0 for those that cost nothing.
     tolerance
-        A patch is done when its energy has come to rest: twice in a row, eight iterations changed it by less than this
-        share of what exceeds the noise floor.
+        Largest change of the energy in eight iterations, as a fraction of what exceeds the noise floor. A patch is done
+        when its energy changes by less twice in a row.
     max_rounds
         Most iterations for a patch.
     threads, block
@@ -193,7 +193,7 @@ def fit_patches(
     sparsity: float | Vector,
     rounds: int,
 ) -> Patches:
-    """Reconstruct patches (n, pixels) from their codes after so many iterations, in one thread.
+    """Reconstruct patches (n, pixels) from their codes after a number of iterations, in one thread.
 
     The noise model is one without initial variances.
     """

@@ -129,9 +129,9 @@ class LearningState:
     def load(cls, path: str | Path, about: dict[str, Any]) -> LearningState:
         arrays, header = read_tensors(path, CHECKPOINT_KIND)
         if header.get("about") != json.dumps(about, sort_keys=True):
-            raise InputError(f"{path} belongs to a run with other data or settings; repeat its command, or start anew")
+            raise InputError(f"{path} belongs to a run with other data or settings; repeat its command, or start again")
         if header.get("sha256") != _digest(arrays, header.get("step", "")):
-            raise InputError(f"{path} is damaged; start anew without it")
+            raise InputError(f"{path} is damaged; start again without it")
         memory = {name.removeprefix("memory."): v for name, v in arrays.items() if name.startswith("memory.")}
         return cls(int(header["step"]), arrays["atoms"], arrays["usage"], memory, arrays["history"])
 

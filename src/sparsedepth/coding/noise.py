@@ -147,7 +147,7 @@ class Exponential(NoiseModel):
     """A variance inferred at every pixel under an exponential prior: an outlier costs its size, not its logarithm.
 
     The prior's variance / (2 floor) replaces the logarithm of Eq. 6. The energy is then Huber's loss of the residuals,
-    and convex: there is no initial variance, and what is noise depends on the shapes in a patch alone.
+    which is convex. There is no initial variance. What is noise depends on the shapes in a patch alone.
 
     Parameters
     ----------

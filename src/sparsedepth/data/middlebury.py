@@ -100,8 +100,8 @@ def scene_names(year: int) -> list[str]:
 def stereo_pair(year: int, name: str) -> StereoScene:
     """Read the views and the truth of a scene of 2005 or 2006, at a third of its size: to choose settings on.
 
-    The range ends 2 px above the largest true disparity. Occluded is what the other view's true map contradicts by more
-    than 1 px; discontinuous is within 4 px of a true jump of more than 2 px.
+    The range ends 2 px above the largest true disparity. A pixel is occluded if the true map of the other view differs
+    by more than 1 px. It is discontinuous within 4 px of a true jump of more than 2 px.
     """
     require_choice(f"scene of {year}", name, tuple(scene_names(year)))
     folder = data_set(f"middlebury{year}", name)

@@ -48,7 +48,7 @@ class Optics:
     pixel_px
         Side of a pixel of the sensor, in pixels of the frame: 2 = the frame is enlarged by repeating pixels.
     noise_ratio, correlation
-        Noise before rounding over that of the preset, and its correlation in pixels of the sensor; None = that of the
+        Noise before rounding over that of the preset, and its correlation in pixels of the sensor. None = that of the
         preset, which was measured on the frame.
     """
 
@@ -222,8 +222,8 @@ def _with_noise(truth: Floats, sensor: Sensor, noise: Floats) -> Floats:
 def _by_amplitude(truth: Floats, optics: Optics, rng: np.random.Generator) -> tuple[Floats, Mask]:
     """Compute the noise of each pixel over that of its depth, and where the echo is too faint; 1 for stereo.
 
-    The amplitude is albedo times cosine over squared depth. The law of depth holds its mean fall with depth, so that
-    albedo and slant remain; the mean of the squared ratio over albedos is one.
+    The amplitude is albedo times cosine over squared depth. Its mean fall with depth is in the law of depth, so that
+    albedo and slant remain. The mean of the squared ratio over albedos is one.
     """
     if optics.baseline_mm > 0:
         return np.ones(truth.shape), np.zeros(truth.shape, bool)

@@ -1,4 +1,4 @@
-"""Simulated streams with truth: a room before a camera that stands, moves, stops or turns, and things that change."""
+"""Simulated streams with truth: a room before a camera that stands, moves, stops or turns, and objects that change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STREAM_SENSORS = {
 FOCAL = 285.0 / 320.0
 """Focal length over the width of the frame."""
 LOST_AT_STEPS, STEP_STDS = 0.3, 10.0
-"""Fraction of the pixels at steps that each frame misses; a step has so many standard deviations."""
+"""Fraction of the pixels at steps that each frame misses, and least height of a step in standard deviations."""
 HOLE_PX, HOLE_SIGMAS = 4.0, 2.2
 """Size of holes anywhere, and the height that makes them: 1.4 % of the pixels."""
 SHADOW = 0.025

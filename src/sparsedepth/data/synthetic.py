@@ -34,7 +34,7 @@ squared error is 0.005. The noisy map of the paper has 28.5 dB over the range.""
 
 
 def corrupted_as_in_paper(depth: DepthMap, share: float, rng: np.random.Generator) -> DepthMap:
-    """Add Gaussian noise to a fraction of the pixels, so large beside the map's range as the paper's is.
+    """Add Gaussian noise to a fraction of the pixels, as large relative to the map's range as the paper's.
 
     At 1 % of the pixels the expected PSNR is the 28.5 dB of its Fig. 4b; the amplitude is the same at every share.
     """
@@ -46,7 +46,7 @@ def corrupted_as_in_paper(depth: DepthMap, share: float, rng: np.random.Generato
 def blotted(depth: DepthMap, share: float, rng: np.random.Generator, largest: float = 3.0) -> DepthMap:
     """Shift whole discs, each by one number of the paper's noise model, until they cover a fraction of the map.
 
-    Radii are uniform from 1 to ``largest`` pixels: a wrong match or a reflection spoils neighbours alike.
+    Radii are uniform from 1 to ``largest`` pixels: a wrong match or a reflection corrupts neighbouring pixels together.
     """
     rows, columns = np.indices(depth.shape)
     offset, covered = np.zeros(depth.shape), np.zeros(depth.shape, bool)

@@ -35,7 +35,7 @@ class DepthTopic:
     unit_m
         Metres of a stored integer.
     intrinsics
-        (fx, fy, cx, cy) in pixels, of the ``camera_info`` beside the images; None = there is none of their size.
+        (fx, fy, cx, cy) in pixels, of the ``camera_info`` of the images; None = there is none of their size.
     """
 
     topic: str
@@ -173,7 +173,7 @@ def _unit_m(reader: Any, topic: str, first: Message) -> float:
 
 
 def _intrinsics(reader: Any, topic: str, shape: tuple[int, int]) -> tuple[float, float, float, float] | None:
-    """Return the intrinsics beside the images, or of the same stream of a RealSense recording."""
+    """Return the intrinsics that go with the images, or of the same stream of a RealSense recording."""
     parent = topic.removesuffix("/compressedDepth").rpartition("/")[0]
     for name in (f"{parent}/camera_info", f"{parent.rpartition('/')[0]}/info/camera_info"):
         info = _message(reader, name)

@@ -37,8 +37,8 @@ def _as_stored(code: float, dtype: np.dtype) -> float | np.generic:
 def encode_integers(values: DepthMap, profile: Profile, dtype: np.dtype) -> Pixels:
     """Round values to the nearest code; nothing is clipped, and no value becomes the code of unknown pixels.
 
-    A value that would round to such a code gets the nearest other one, so that it stays known: it moves by at most
-    one step instead of half a step.
+    A value that would round to such a code gets the nearest other one, so that it stays known. It then moves by at most
+    one step, instead of half a step.
     """
     low, top = np.iinfo(dtype).min, np.iinfo(dtype).max
     stored = values.astype(np.float64) * _scale(profile)

@@ -1,4 +1,4 @@
-"""Any failure of a file decoder becomes a one-line `InputError`."""
+"""Turn any failure of a file decoder into a one-line `InputError`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FORMAT = "exr"
 STRUCTURE = frozenset(
     ("channels", "compression", "type", "lineOrder", "tiles", "name", "view", "version", "chunkCount", "preview")
 ) | {ATTRIBUTE, "dwaCompressionLevel", "maxSamplesPerPixel"}
-"""Attributes that belong to the layout of a file, which is written anew."""
+"""Attributes that belong to the layout of a file, which each writer chooses."""
 _REDIRECTING = Lock()
 """Standard output belongs to the process: two threads that redirect it at once would not restore it."""
 

@@ -111,11 +111,11 @@ def read_recording(path: str | Path, *, most_pixels: int = 1 << 28, most_bytes: 
         archive = zipfile.ZipFile(found)
     with archive:
         with describe_errors(found):
-            told, names = _described(archive)
-            budget.allow(told.shape, np.dtype("<f4"))
+            recording, names = _described(archive)
+            budget.allow(recording.shape, np.dtype("<f4"))
         for name in names:
             with describe_errors(found):
-                frame = _frame(archive, name, told.shape)
+                frame = _frame(archive, name, recording.shape)
             yield frame
 
 
@@ -203,10 +203,10 @@ def _intrinsics(facts: dict[str, Any], shape: tuple[int, int]) -> tuple[float, f
 
 def _frame(archive: zipfile.ZipFile, name: str, shape: tuple[int, int]) -> PhoneFrame:
     depth = _pixels(archive, name, shape, "<f4")
-    beside = name.replace(".depth", ".conf")
-    confidence = _pixels(archive, beside, shape, "u1") if beside in archive.NameToInfo else None
+    partner = name.replace(".depth", ".conf")
+    confidence = _pixels(archive, partner, shape, "u1") if partner in archive.NameToInfo else None
     if confidence is not None and confidence.max() > 2:
-        raise InputError(f"{beside} in it holds {confidence.max()}; confidences are 0, 1 and 2")
+        raise InputError(f"{partner} in it holds {confidence.max()}; confidences are 0, 1 and 2")
     image = DepthImage(np.where(depth > 0, depth, np.float32(np.nan)), "m")
     return PhoneFrame(f"{_number(name):06d}", image, confidence)
 

@@ -1,4 +1,4 @@
-"""Point clouds: the pixels of a depth map as points in space, each with how sure it is."""
+"""Point clouds: the pixels of a depth map as points in space, each with its standard deviation."""
 
 from __future__ import annotations
 

@@ -66,9 +66,9 @@ class Intrinsics:
         Parameters
         ----------
         path
-            camera_info YAML of ROS or OpenCV, JSON of RealSense, Azure Kinect, Open3D or Record3D, calib.txt of
-            Middlebury, settings of ORB-SLAM, cameras.txt of COLMAP, a text of four numbers or of a 3 x 3 matrix, or a
-            photograph with EXIF data.
+            YAML: camera_info of ROS or OpenCV, settings of ORB-SLAM. JSON: RealSense, Azure Kinect, Open3D or Record3D.
+            Text: calib.txt of Middlebury, cameras.txt of COLMAP, four numbers, or a 3 x 3 matrix. Or a photograph with
+            EXIF data.
         shape
             Height and width of the map. Intrinsics of another resolution are scaled to it. The raw calibration of an
             Azure Kinect needs it.
@@ -119,7 +119,7 @@ class Intrinsics:
 
     @classmethod
     def from_field_of_view(cls, degrees: float, shape: tuple[int, int]) -> Intrinsics:
-        """Return the intrinsics of a camera that sees so many degrees across, with square pixels, centred.
+        """Return the intrinsics of a camera with a horizontal field of view in degrees, with square pixels, centred.
 
         >>> round(Intrinsics.from_field_of_view(90.0, (480, 640)).fx)
         320

@@ -1,7 +1,8 @@
 """Normals of the surface that a depth map shows, by a plane fitted around each pixel.
 
-A plane a x + b y + c z = 1 has the inverse depth a u + b v + c, with u = x / z and v = y / z. The inverse depths of a
-window are fitted by least squares, so planes have their exact normals. Neighbours on another surface are left out.
+With u = x / z and v = y / z, the plane ``a x + b y + c z = 1`` has the inverse depth ``a u + b v + c``. The inverse
+depths of a window are fitted by least squares, so planes have their exact normals. Neighbours on another surface are
+left out.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ speckles = kernel("stereo_speckles", INT, INT, _F, INT, FLOAT, _ROOM, _ROOM, _BY
 """Find small components: (height, width, disparity, min_px, step, parent, size, small)."""
 
 surfaces = kernel("stereo_surfaces", *(INT,) * 5, _F, _BYTES, _BYTES, INT, INT, _F, FLOAT, FLOAT, FLOAT, _F, _F)
-"""Fit planes beside bad pixels: (begin, end, height, width, n_channels, disparity, bad, guide, radius, every, reach,
+"""Fit planes next to bad pixels: (begin, end, height, width, n_channels, disparity, bad, guide, radius, every, reach,
 colour_weight, slope_prior, max_slope, level, slope)."""
 
 background = kernel("stereo_background", *(INT,) * 3, array(np.int64), _F, _BYTES, _F, _F, _F)

@@ -6,8 +6,8 @@ some pixels of thin structures, of foliage and of other noise. Four tests on the
 * The steps of a clean map are sharp: hardly any pixel is alone between two faces, though many are in foliage.
 * Impulses and foliage lie beyond two faces as well; mixtures only between them.
 * Each of the two pixels next to a step is a mixture, or not, by itself. So where both are, they are out of order as
-  often as in order, and steps with one mixture are at most twice as many as the geometric mean of those with none and
-  those with two. A blurred map has ramps; a resized one has one mixture at nearly every step.
+  often as in order. Steps with one mixture are at most twice as frequent as the geometric mean of those with none and
+  with two. A blurred map has ramps; a resized one has one mixture at nearly every step.
 
 Such pixels are snapped to the side that their neighbours indicate. If these do not decide, the pixel stays between the
 sides, with a variance that says so. Simulated mixtures show what is missed.

@@ -1,7 +1,8 @@
 """Score each pixel of a map by how much it looks like an outlier.
 
-The score is the product of two distances: from the coded value, relative to how far the patches disagree, and from the
-nearest neighbours in depth. Outliers bias the codes, so suspects are scored again after they have been corrected.
+The score is the product of two distances. One is from the coded value, relative to the disagreement of the patches; the
+other is from the nearest neighbours in depth. Outliers bias the codes, so suspects are scored again after they have
+been corrected.
 """
 
 from __future__ import annotations

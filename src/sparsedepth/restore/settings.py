@@ -23,7 +23,7 @@ class Effort:
     stride: int  #: Pixels between patches of eight; larger patches lie further apart in proportion.
     rounds: int  #: Most iterations of the coding.
     tolerance: float = 0.0  #: Relative change at which the coding stops.
-    flat_step: int = 1  #: Flat patches are coded in one of so many rows and columns of patches; 1 = in all.
+    flat_step: int = 1  #: Flat patches are coded in every n-th row and column of patches; 1 = in all.
 
 
 class Qualities:
@@ -228,7 +228,7 @@ class VarianceSettings:
 
     range_floor: float = 0.005  #: sd; smaller local ranges are level.
     max_log_error: float = 2.0  #: Log of the largest squared error of missed outliers.
-    pooled_fraction: float = 0.4  #: Kept pixels that share one variance; 0.3 to 0.6 are as honest.
+    pooled_fraction: float = 0.4  #: Kept pixels that share one variance; 0.3 to 0.6 are as well calibrated.
     #: Added to the sums of p (1 - p) and of p, for maps without suspects.
     ambiguity_prior: tuple[float, float] = (0.02, 0.2)
     fit_pixels: int = 2**16  #: Pixels that decide which are the most certain; speed only.

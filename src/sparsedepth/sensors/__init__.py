@@ -5,11 +5,11 @@ The functions that other rooms call:
 * ``blind.estimate(depth) -> Sensor | None``: the sensor of one frame; None = a map without dense noise, which must come
   back unchanged. ``blind.diagnose(depth)`` returns the evidence as well.
 * ``floor.least_std(depth) -> array``: the least standard deviation a map of unknown origin may have, for those maps.
-* ``smooth.smooth(depth, sensor, outlier_mask=None) -> (value, variance)``: the frame smoothed as far as the noise of
-  the sensor allows, in the unit of the map; NaN and inf where the frame is NaN. Outliers that it finds follow their
-  surroundings; ``outliers.find_outliers`` finds them alone.
+* ``smooth.smooth(depth, sensor, outlier_mask=None) -> (value, variance)``: the frame, smoothed as far as the noise of
+  the sensor allows. Both are in the unit of the map; they are NaN and inf where the frame is NaN. Outliers that it
+  finds follow their surroundings; ``outliers.find_outliers`` finds them alone.
 * ``estimate.estimate(frames, unit=..., poses=..., intrinsics=...) -> Sensor``: calibration from at least five frames.
-* ``calibrate(frames, ...) -> Calibration``: that record with its evidence: how sure it is, what was not measured.
+* ``calibrate(frames, ...) -> Calibration``: that record with its evidence: its errors, and what was not measured.
 * ``simulate.simulate(depth, sensor, rng, frames) -> array``: frames as a sensor delivers them.
 * ``Sensor.preset(name)``, ``Sensor.load(path)``, ``sensor.save(path)``, ``sensor.to(unit)``, ``sensor.std(depth)``.
 

@@ -235,7 +235,7 @@ def step_points(depth: DepthMap, settings: SensorSettings = DEFAULT) -> tuple[Fl
 
 
 def _some_rows(depth: DepthMap, pixels: int) -> DepthMap:
-    """Keep rows at equal distances from both ends, of about so many pixels in all."""
+    """Keep rows at equal distances from both ends, with about a given number of pixels."""
     every = max(1, 2 * depth.size // pixels)
     if depth.size <= pixels or every >= len(depth):
         return depth

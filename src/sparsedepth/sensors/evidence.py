@@ -1,4 +1,4 @@
-"""Calibrate a sensor from several frames, with the evidence: how sure the record is and what was not measured."""
+"""Calibrate a sensor from several frames, with the evidence: errors of the record, and what was not measured."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Calibration:
         return missing
 
     def summary(self) -> str:
-        """Describe in sentences how sure the record is.
+        """Describe the errors of the record in sentences.
 
         Returns
         -------

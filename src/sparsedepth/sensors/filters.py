@@ -176,7 +176,7 @@ def half_offsets(reach: int, stride: int) -> list[tuple[int, int]]:
 
 
 def shifted(padded: Floats, rows: int, columns: int, margin: int) -> Floats:
-    """Return the view of a map, padded by a margin, whose pixels lie so many rows and columns ahead."""
+    """Return the view of a map, padded by a margin, shifted by rows and columns."""
     height, width = padded.shape
     return padded[margin + rows : height - margin + rows, margin + columns : width - margin + columns]
 

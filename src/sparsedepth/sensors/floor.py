@@ -60,8 +60,8 @@ class NoiseFloor:
 def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
     """Compute the least standard deviation that a map of unknown origin can have at each pixel.
 
-    It is the larger of the rounding error and of what second differences show around the pixel: the smallest of four
-    directions, so that steps of the scene do not count.
+    It is the larger of two numbers: the rounding error, and what second differences around the pixel show. Of four
+    directions the smallest counts, so that steps of the scene do not.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def fields_of_text(text: str) -> dict[str, Any]:
     if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
         raise InputError("the JSON is no sensor; write one with Sensor.save")
     if record.pop("version", None) != VERSION:
-        raise InputError(f"the sensor has another version than {VERSION}; write it anew with Sensor.save")
+        raise InputError(f"the sensor has another version than {VERSION}; write it again with Sensor.save")
     try:
         return record | _built(record)
     except (KeyError, TypeError, AttributeError) as error:

@@ -110,7 +110,7 @@ class Correlation:
         return float(self(0.0, 1.0) + self(1.0, 0.0)) / 2
 
     def __call__(self, rows: Floats | float, columns: Floats | float) -> Floats:
-        """Evaluate the correlation of two pixels so many rows and columns apart."""
+        """Evaluate the correlation of two pixels by their distance in rows and columns."""
         distance = np.hypot(
             np.asarray(rows, float) / max(self.along_columns, 1e-6),
             np.asarray(columns, float) / max(self.along_rows, 1e-6),

@@ -8,7 +8,7 @@ DEVELOPMENT = (
     "chosen on the 18 tuning frames of benchmarks/sensors.py (Kinect v1, RealSense D435 and D455, Pico Zense) and on "
     "simulated sensors"
 )
-"""Provenance of all numbers that say nothing else."""
+"""Provenance of all numbers without one of their own."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class SensorSettings:
     """Bounds of squared residuals around a pixel, over the median of the frame."""
     misfit: float = 0.1
     misfit_from: float = 2.0
-    """Probability that a pixel is right where it is farther from its smoothed value than so many sigma."""
+    """Probability that a pixel is right where it is farther from its smoothed value than ``misfit_from`` sigma."""
     largest_ratio: float = 1.5
     """Most variance after smoothing, as a ratio of that before."""
     least_frames: int = 5

@@ -1,11 +1,11 @@
 """Second-order stereo (Woodford et al. 2009): its energy, and the fusion of two maps into one that costs no more.
 
-A map costs its pixels and its bends. A pixel costs its unary, and more if another pixel, nearer to the cameras, lands
-within half a pixel of it in the right view, which hides it. Three pixels in a row or in a column cost their second
-difference of disparity, up to a most; a plane costs nothing, however slanted.
+A map costs its pixels and its bends. A pixel costs its unary, and more if it is hidden: a nearer pixel lands within
+half a pixel of it in the right view. Three pixels in a row or in a column cost their second difference of disparity, up
+to a most; a plane costs nothing, however slanted.
 
-A fusion chooses for each pixel between two maps. That is an energy of binary variables in triples and more; a further
-variable a triple, and a pixel hidden by several, make pairs of them, of which roof duality labels what it can.
+A fusion chooses for each pixel between two maps. That is an energy of binary variables in triples and more. One further
+variable for each triple, and for each pixel hidden by several, leaves pairs. Roof duality labels what it can of these.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def fuse(
 ) -> Fused:
     """Take each pixel from one of two maps, at no higher cost than either; the current one costs ``before``.
 
-    What roof duality leaves open is decided region by region, then tried again ``improvements`` times with a random
-    half of it held; the true energy of the whole map decides.
+    What roof duality leaves open is decided region by region. It is then tried again ``improvements`` times, with a
+    random half of it held. The true energy of the whole map decides.
     """
     proposal = np.where(np.abs(proposal - current) < MIN_CHANGE_PX, current, proposal)
     choices = Choices.of(energy, current, proposal)

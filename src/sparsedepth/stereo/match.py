@@ -141,7 +141,7 @@ class _Views:
         return occlusion.smooth(occlusion.weighted_median(whole, guide, edges, threads=threads, **window), threads)
 
     def evidence(self, disparity: DepthMap) -> Evidence:
-        """Collect what the variance of a map is told from."""
+        """Collect the features of the variance of a map."""
         pair = self.pair
         costs = self.cost(disparity, self.threads)
         return Evidence(pair.left, pair.max_disparity, disparity, self.left, costs, self.unmatched)
@@ -201,7 +201,7 @@ def _solve_with_belief(
 
 
 def match_evidence(pair: StereoPair) -> Evidence:
-    """Match a pair with the default solver, and return what its variance is told from."""
+    """Match a pair with the default solver, and return the features of its variance."""
     views = _matched(solvers.load(DEFAULT_SOLVER), pair, cores(), seed=0)
     return views.evidence(views.filled())
 

@@ -16,8 +16,8 @@ Mask = NDArray[np.bool_]
 SLOPE_RADIUS_PX, SLOPE_STRIDE_PX = 12, 2
 """The window around a pixel that its slope is estimated from, and the step between the pixels that are looked at."""
 COLOUR_SCALE, LEVEL_SCALE_PX, LEVEL_GROWTH = 20.0, 0.7, 0.1
-"""Standard deviations of the colours (0..255) and the disparities that belong to one surface; of the latter at
-distance zero, and the fraction by which it grows with every pixel of distance."""
+"""Standard deviations of the colours (0..255) and of the disparities of one surface. That of disparities holds at
+distance zero; the third number is the fraction by which it grows a pixel."""
 SLOPE_PRIOR_PX2, MAX_SLOPE = 250.0, 0.35
 """Ridge penalty of the slope, in squared pixels; largest slope, in pixels of disparity per pixel."""
 BINS_PER_PX = 2
@@ -25,8 +25,8 @@ BINS_PER_PX = 2
 ONE_WEIGHT = 1 << 16
 """Weights of a median are whole numbers; this one is that of equal colours."""
 COLOUR_STD = 10.0
-"""The scale of colour differences, of 0..255, in the medians that fill occlusions and sharpen edges; like the window
-below chosen on Middlebury 2005 and 2006 in two sizes."""
+"""Scale of colour differences (0..255) in the medians that fill occlusions and sharpen edges. It and the window below
+were chosen on Middlebury 2005 and 2006 in two sizes."""
 FILL_RADIUS_PX, FILL_STRIDE_PX = 15, 2
 """The window of the median that fills occlusions, and the step between the pixels it looks at."""
 
@@ -34,8 +34,8 @@ FILL_RADIUS_PX, FILL_STRIDE_PX = 15, 2
 def hidden_pixels(disparity: DepthMap) -> Mask:
     """Find the pixels of the left view that the right one does not show, if a map is true.
 
-    Either a pixel nearer to the cameras lands within half a pixel of it in the right view, which hides it; or it lands
-    to the left of the right view.
+    A nearer pixel lands within half a pixel of it in the right view and hides it. Or it lands to the left of the right
+    view.
     """
     given = _floats(disparity)
     height, width = given.shape

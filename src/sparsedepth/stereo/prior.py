@@ -1,9 +1,9 @@
 """Feedback of a belief to the matcher: the cost of a disparity (Eq. 13) and the weight of the data (Eq. 14).
 
-As printed, Eq. 14 is the mean *square* of a difference of data costs, while Eq. 13 divides such a cost by it: the units
-do not agree, and on whole-pixel labels it is zero for most pixels, because their window holds but one label. Here the
-data are weighed by the *root* of that mean, sampled within the window, against its median over the map, and never more
-than without a belief. So the energy keeps its scale, and with no prior and no weighing it is the plain one, exactly.
+As printed, Eq. 14 is the mean *square* of a difference of data costs. Eq. 13 divides such a cost by it, so the units do
+not agree. On whole-pixel labels it is zero for most pixels, because their window holds but one label. Here the *root*
+of that mean, sampled within the window, weights the data. It is taken relative to its median over the map, and never
+raises the weight. So the energy keeps its scale. With no prior and no weighting it is exactly the plain one.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ def planes(
 ) -> DepthMap:
     """Fit a plane in each segment to its trusted pixels (SegPln): the best of random ones, then least squares.
 
-    A segment in which three pixels cannot be trusted, or whose plane is too steep, is level, at its median, or at that
-    of the map; a map without trusted pixels becomes 0.
+    A segment with fewer than three trusted pixels, or with too steep a plane, becomes level: at its median, or at that
+    of the map. A map without trusted pixels becomes 0.
     """
     if not trusted.any():
         return np.zeros(disparity.shape, np.float32)

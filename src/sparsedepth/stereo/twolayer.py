@@ -81,9 +81,9 @@ def two_layer(
     Any solver and any ``believe`` will do. ``start`` is where the matcher begins, zeros if not given; each round goes
     on from the map before. ``first`` is the plain matcher's map where it is known already.
 
-    With ``hidden_feedback`` a round models occlusions, which the paper does not: what the map before says to be hidden
-    is filled from the background, has no data, and is held to its filled disparity with that strength. The belief is
-    then inferred from the filled map.
+    With ``hidden_feedback`` a round models occlusions, which the paper does not. Pixels that the map before shows to be
+    hidden are filled from the background. They have no data, and are held to the filled disparity with that strength.
+    The belief is then inferred from the filled map.
     """
     if rounds < 0:
         raise InputError(f"rounds is {rounds}; it must be zero or more")

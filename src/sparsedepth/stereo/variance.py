@@ -44,7 +44,7 @@ FEATURES = (
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the variance of a map is told from; all maps are (height, width)."""
+    """Features that predict the variance of a map; all maps are (height, width)."""
 
     left: Floats
     """The left view, (height, width, channels)."""

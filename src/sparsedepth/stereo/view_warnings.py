@@ -22,8 +22,8 @@ class WarningLimits:
     max_tilt_rows: float = 0.45
     """Of the shift, between opposite borders; rectified scenes have up to 0.34, tilted by one row 0.46 or more."""
     max_share_at_end: float = 0.01
-    """Of the matched pixels, at the end of the range; 0 where the range holds the scene, 0.014 to 0.18 in most scenes
-    where it ends at 90 % of it."""
+    """Of the matched pixels, at the end of the range. It is 0 where the range holds the scene, and 0.014 to 0.18 in
+    most scenes where it ends at 90 % of it."""
     end_px: float = 0.75
     """From the end of the range."""
     max_filled: float = 0.55

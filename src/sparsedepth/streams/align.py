@@ -24,7 +24,7 @@ class Alignment(NamedTuple):
     start_cost: float
     """Cost of a camera that stands still."""
     fits: bool
-    """Whether what is left is noise, but for things that move."""
+    """Whether what is left is noise, except for objects that move."""
 
 
 class _Points(NamedTuple):
@@ -162,7 +162,7 @@ def _improved(
 def _judge(points: _Points, belief: _Surface, back: Floats, axis: Axis, settings: StreamSettings) -> tuple[float, bool]:
     """Return the robust cost of a motion, and whether it fits.
 
-    Pixels beyond the gate are things that move, if they are few enough: the others must agree as noise does.
+    Pixels beyond the gate are objects that move, if they are few enough: the others must agree as noise does.
     """
     gap, _, std, counts = _residuals(points, belief, back, axis)
     if counts.sum() < 100:

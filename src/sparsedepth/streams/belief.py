@@ -74,7 +74,7 @@ class Belief:
             each[where] = value
 
     def renew(self, where: np.ndarray, value: Floats, variance: Floats) -> None:
-        """Start pixels anew with one measurement."""
+        """Restart pixels with one measurement."""
         for each, first in zip(self.arrays(), (value, variance, 1, 0, 0, np.nan, 1, 0), strict=True):
             each[where] = first
 

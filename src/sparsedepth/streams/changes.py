@@ -16,7 +16,7 @@ AROUND = tuple((down, across) for down in (-1, 0, 1) for across in (-1, 0, 1) if
 def follow_surfaces(
     belief: Belief, value: Floats, change: Change, shape: tuple[int, int], settings: StreamSettings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Start pixels anew that jump together with their neighbours; forget memory near them.
+    """Restart pixels that jump together with their neighbours; forget memory near them.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Arrivals:
         self.restart()
 
     def restart(self) -> None:
-        """Start anew, after the camera has moved."""
+        """Restart, after the camera has moved."""
         self._last[:], self._since[:] = np.nan, self._settings.memory_frames
 
     def forget_passing(self, belief: Belief, value: Floats, noise: Floats) -> None:

@@ -48,8 +48,8 @@ class Drifts:
 
         Returns
         -------
-        Evidence of change, -1 to 1, 0 = no more than noise shows; and the squared error of the means that this frame
-        lets expect, in variances of a measurement. Both (rows, columns) of blocks.
+        Evidence of change, from -1 to 1; 0 = no more than noise shows. And the expected squared error of the means, in
+        variances of a measurement. Both are (rows, columns) of blocks.
         """
         evidence, lag = np.zeros(self.grid, np.float32), np.zeros(self.grid, np.float32)
         known, score, run = sums / np.float32(self._settings.drift_block_px**2)

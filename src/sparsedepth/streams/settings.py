@@ -8,7 +8,7 @@ DEVELOPMENT = (
     "chosen on simulated pixels (static, drifting by 0.2 to 1 standard deviation a frame, jumping) and on the "
     "sequences of `sparsedepth reproduce streams`"
 )
-"""Provenance of all numbers that say nothing else."""
+"""Provenance of all numbers without one of their own."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class StreamSettings:
     smooth_px: tuple[int, ...] = (2, 4, 7)
     """Distances of the pixels that young ones are averaged with."""
     smooth_sigmas: tuple[float, float] = (4.5, 2.5)
-    """Largest difference of a pixel and the mean of two opposite ones that are averaged with it: where smoothing leaves
-    nothing of the variance, and where it leaves all."""
+    """Largest difference of a pixel and the mean of two opposite ones that are averaged with it. The first number holds
+    where smoothing leaves nothing of the variance, the second where it leaves all."""
     smooth_inflation: float = 1.35
     """Variance after smoothing over that of weights that do not depend on the noise."""
     table_knots: int = 4096
@@ -88,7 +88,7 @@ class StreamSettings:
     least_std: float = 1e-4
     """Least standard deviation of a measurement, as a fraction of depth (set by hand)."""
     learn_frames: tuple[int, ...] = (2, 3, 5, 8, 12, 20, 30)
-    """Numbers of frames after which an unknown sensor is estimated anew."""
+    """Numbers of frames after which an unknown sensor is estimated again."""
     learn_bins: int = 12
     """Bins of depth of that estimate."""
     learn_ratio: float = 1.1

@@ -12,8 +12,8 @@ from sparsedepth.vocabulary import Floats
 class Stillness:
     """Compares the differences of successive frames, in means of blocks.
 
-    Noise goes back and forth: two successive differences x, y have the correlation -(1 - r) / 2, r that of frames, and
-    the agreement 2 x y / (x^2 + y^2) has a mean of -0.27 to -0.18. Where the scene or the camera moves on, it is
+    Noise goes back and forth. If frames have the correlation r, two successive differences x, y have -(1 - r) / 2.
+    Their agreement, 2 x y / (x^2 + y^2), has a mean of -0.27 to -0.18. Where the scene or the camera moves on, it is
     positive. No knowledge of the spatial correlation is needed.
     """
 
@@ -24,7 +24,7 @@ class Stillness:
         self._last: Floats | None = None
 
     def forget(self) -> None:
-        """Start anew, after the belief was warped."""
+        """Restart, after the belief was warped."""
         self._last = None
 
     def moving(self, value: Floats, before: Floats, noise: Floats) -> np.ndarray | None:

@@ -263,7 +263,7 @@ class Stream:
         keys.add_due(self._frames, self._belief, self._axis, self._tracker.view if self._camera is not None else None)
 
     def _shows_noise(self, value: Floats, noise: Floats) -> bool:
-        """Tell whether the noise of the sensor can be estimated anew, from innovations that no motion explains."""
+        """Tell whether the noise of the sensor can be estimated again, from innovations that no motion explains."""
         if self._frames not in self._settings.learn_frames:
             return False
         return not shows_motion(self._belief, value, noise, self._shape, self._settings)
@@ -294,7 +294,7 @@ class Stream:
         return self._belief.count[every].copy(), self._belief.residual[every].copy()
 
     def _learn(self, value: Floats, change: Change, noise: Floats, before: tuple[Floats, Floats]) -> None:
-        """Estimate the sensor anew, and rescale the belief by what changed."""
+        """Estimate the sensor again, and rescale the belief by what changed."""
         assert self._sensor is not None
         every = slice(None, None, self._settings.learn_stride_px)
         innovation, level = change.innovation[every], noise[every]

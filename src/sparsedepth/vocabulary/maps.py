@@ -145,7 +145,7 @@ def _check_unit_and_kind(unit: str, kind: str) -> None:
 
 
 def _as_map(values: Any) -> DepthMap:
-    """Any real two-dimensional array as float32 in native order, NaN where it is masked or not finite."""
+    """Convert a real two-dimensional array to float32 in native order, with NaN where it is masked or not finite."""
     array = np.asarray(np.ma.getdata(as_array("the map", values)))
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"a map is {array.dtype} of shape {array.shape}; it must have one real number a pixel, in 2-D")

@@ -3,10 +3,10 @@
 A solver's file has ``solve(unary, pair, start, rng) -> disparity``: a map within 0 and ``pair.max_disparity`` whose
 cost, with the file's own idea of smoothness, is low. ``start`` is where it may begin; ``rng`` is its only chance. What
 is particular to it are keyword arguments with defaults. ``data_cost`` is the cost of `stereo.costs` whose scale its
-defaults fit, ``feedback`` how strongly a belief acts on it, and ``hidden_feedback`` how strongly the filled disparity
-of a hidden pixel does; a file that says nothing of them has graph cuts' scale.
-``any_size = True`` says that its memory is bounded, whatever the size of the pictures.
-A solver that takes its time also has ``fusions``, with the arguments of ``solve``: its steps, the last with the result.
+defaults fit. ``feedback`` is the strength of a belief, and ``hidden_feedback`` that of the filled disparity of a hidden
+pixel. Without them a file has the scale of graph cuts. ``any_size = True`` says that its memory is bounded, whatever
+the size of the pictures. A solver that takes its time also has ``fusions``, with the arguments of ``solve``: its steps,
+the last with the result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Graph cuts with Potts smoothness (Boykov, Veksler, Zabih 2001): swap or expansion moves over whole-pixel labels.
 
-A pair of neighbours whose labels differ costs K, and 2K where their intensities in the left view are alike, so that
-depth edges lie at picture edges. The paper writes the weight of |L_i - R_j|; Boykov's is of |L_i - L_j|, used here.
+A pair of neighbours whose labels differ costs K, or 2K where their intensities in the left view are similar. So depth
+edges lie at picture edges. The paper writes the weight of |L_i - R_j|; Boykov's is of |L_i - L_j|, used here.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def within(nodes: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
 
 
 def swap(grid: Grid, a: int, b: int) -> None:
-    """Let the pixels of two labels choose anew between them; others do not matter, as all jumps cost the same."""
+    """Let the pixels of two labels choose again between them; others do not matter, as all jumps cost the same."""
     grid.move(a, b)
 
 

@@ -169,7 +169,7 @@ def _smoothing(count: int) -> list[tuple[str, Propose]]:
 
 
 N_SEGMENTATIONS = 8
-"""Of segments: the finer ones; planes in coarser ones lower the energy, but break more than they mend."""
+"""Of segments: the finer ones; planes in coarser ones lower the energy, but make more pixels wrong than right."""
 RECENT_FUSIONS, MIN_RECENT_GAIN = 20, 0.002
 """A stage ends when that number of recent fusions has lowered the energy by less than this share of it."""
 

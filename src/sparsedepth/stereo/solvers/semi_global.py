@@ -68,7 +68,7 @@ def solve(
 ) -> DepthMap:
     """Find the least of the summed path costs, refined by a parabola; ``start`` and ``rng`` are not used.
 
-    ``step_penalty`` is for neighbours one pixel of disparity apart, ``jump_penalty`` for more; ``jump`` is the
+    ``step_penalty`` is for neighbours one pixel of disparity apart, ``jump_penalty`` for more. ``jump`` is the
     difference of colours, 0..255, from which on an edge is expected.
     """
     del start, rng
