@@ -30,3 +30,11 @@ def test_workflows_call_targets_that_exist(path):
     called = set(re.findall(r"run: make ([a-z-]+)", path.read_text()))
     assert called
     assert called <= targets
+
+
+def test_commits_are_checked_by_the_linter_that_development_installs():
+    pinned = re.search(r"ruff-pre-commit\n +rev: v([\d.]+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    wanted = re.search(r'"ruff>=([\d.]+),<', (ROOT / "pyproject.toml").read_text())
+    assert pinned
+    assert wanted
+    assert pinned[1].startswith(f"{wanted[1]}.")
