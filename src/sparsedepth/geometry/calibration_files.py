@@ -56,7 +56,7 @@ def read_text(path: Path) -> str:
 def _from_content(text: str, suffix: str, shape: tuple[int, int] | None) -> CameraFile:
     if suffix == ".json" or text.lstrip().startswith("{"):
         return from_json(text, shape)
-    for reader in (_from_middlebury, _from_orb_slam, _from_camera_info, _from_colmap, _from_numbers):
+    for reader in (_from_middlebury, _from_orb_slam, _from_camera_info, _from_colmap, _from_kitti, _from_numbers):
         found = reader(text)
         if found is not None:
             return found
@@ -140,6 +140,16 @@ def _from_colmap(text: str) -> CameraFile | None:
         raise InputError(f"its camera has {len(numbers)} numbers; {found[2]} has at least {needed}")
     fx, fy, cx, cy = (numbers[0], *numbers[:3]) if one_focal else numbers[:4]
     return CameraFile((fx, fy, cx - 0.5, cy - 0.5), (int(found[4]), int(found[3])), any(numbers[needed:]))
+
+
+def _from_kitti(text: str) -> CameraFile | None:
+    """Read KITTI's projection of the left colour camera, which its depth maps are seen by; or that of camera 0."""
+    for name in ("P_rect_02", "P2", "P_rect_00", "P0"):
+        found = re.search(rf"^{name}:([-+.\deE ]+)$", text, re.MULTILINE)
+        p = _NUMBER.findall(found[1]) if found else []
+        if len(p) == 12:
+            return CameraFile((float(p[0]), float(p[5]), float(p[2]), float(p[6])))
+    return None
 
 
 def _from_numbers(text: str) -> CameraFile | None:
