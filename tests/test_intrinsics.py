@@ -93,7 +93,7 @@ FILES = {
     },
     "open3d.json": {"width": 640, "height": 480, "intrinsic_matrix": [500, 0, 0, 0, 510, 0, 320, 240, 1]},
     "rows.json": {"camera_matrix": [[500, 0, 320], [0, 510, 240], [0, 0, 1]]},
-    "calib_cam_to_cam.txt": "calib_time: 09-Jan-2012 13:57:47\nK_02: 9.6e+02 0.0 7.0e+02 0.0 9.6e+02 2.2e+02 0.0 0.0 1.0\n"
+    "calib_cam_to_cam.txt": "calib_time: 09-Jan-2012 13:57:47\nK_02: 9.6e+02 0 7.0e+02 0 9.6e+02 2.2e+02 0 0 1\n"
     "P_rect_00: 1.0 0 1 0 0 1 1 0 0 0 1 0\nP_rect_02: 5.0e+02 0 3.2e+02 44.9 0 5.1e+02 2.4e+02 0.2 0 0 1 0.003\n",
     "kitti-object.txt": "P0: 1.0 0 1 0 0 1 1 0 0 0 1 0\nP2: 500 0 320 45 0 510 240 -0.3 0 0 1 0.005\n",
     "cameras.txt": "# Camera list\n1 PINHOLE 640 480 500 510 320.5 240.5\n",

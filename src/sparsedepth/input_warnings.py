@@ -161,15 +161,15 @@ def _codes(values: NDArray[Any], known: NDArray[np.bool_], unit: Unit) -> list[s
     if zeros and _stands_apart(_sample(values, known)):
         found.append(
             f"{_share(zeros, values.size)} of the pixels are exactly 0, far below all others; a sensor writes 0 where "
-            "it measures nothing, and it was taken for a depth; name 0 in invalid= (--invalid 0)"
+            "it measures nothing, and it was taken for a depth; name 0 and all other codes in invalid= (--invalid 0)"
         )
     if unit == "mm" or values.dtype.kind in "iu":
         largest = int(((values == LARGEST_CODE) & known).sum())
         if largest and largest > int(((values > NEAR_CODE * LARGEST_CODE) & (values < LARGEST_CODE) & known).sum()):
             found.append(
                 f"{_share(largest, values.size)} of the pixels are {LARGEST_CODE}, the largest number of 16 bits; it "
-                f"is a code for missing pixels and was taken for a depth; name {LARGEST_CODE} in invalid= "
-                f"(--invalid {LARGEST_CODE})"
+                f"is a code for missing pixels and was taken for a depth; name 0 and {LARGEST_CODE} in invalid= "
+                f"(--invalid 0 --invalid {LARGEST_CODE})"
             )
     return found
 
@@ -195,8 +195,8 @@ def _repeated(values: NDArray[Any], known: NDArray[np.bool_]) -> list[str]:
     value, share = distinct[first], float(counts[first] / len(sample))
     return [
         f"about {_share(share, 1)} of the valid pixels are {value:g}, and no other value is nearly as frequent; it is "
-        f"probably a code, or the limit of the sensor, and was taken for a depth; name {value:g} in invalid= "
-        f"(--invalid), unless the scene is so"
+        f"probably a code, or the limit of the sensor, and was taken for a depth; name {value:g} and all other "
+        f"codes in invalid= (--invalid), unless the scene is so"
     ]
 
 

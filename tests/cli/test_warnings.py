@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +164,13 @@ def test_a_folder_without_any_guide_is_refused(command, tmp_path):
     assert files_below(tmp_path / "out") == []
     (tmp_path / "photos/z.png").unlink()
     assert "no pictures" in command(*common, "-o", tmp_path / "out").err
+
+
+def test_whoever_follows_the_advice_is_warned_no_more(command, tmp_path):
+    """Codes replace those of the profile, so the advice names them all."""
+    png(tmp_path / "a.png", np.where(HOLE, 65535, np.where(ROWS == 9, 0, DEPTH)))
+    words = ("inpaint", tmp_path / "a.png", "--profile", "mm", *FAST)
+    warned = command(*words, "-o", tmp_path / "b.png")
+    (advice,) = re.findall(r"\((--invalid[^)]*)\)", warned.err)
+    ended = command(*words, "-o", tmp_path / "c.png", *advice.split())
+    assert (ended.code, ended.err) == (0, "")

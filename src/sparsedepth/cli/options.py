@@ -44,7 +44,8 @@ ScaleOption = Annotated[
     float | None, typer.Option("--scale", help="Stored number per unit, instead of the profile's own.")
 ]
 InvalidOption = Annotated[
-    list[float] | None, typer.Option("--invalid", help="Stored number that means missing; repeatable.")
+    list[float] | None,
+    typer.Option("--invalid", help="Stored number that means missing, instead of the profile's; repeatable."),
 ]
 TruthProfileOption = Annotated[
     str | None,

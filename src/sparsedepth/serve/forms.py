@@ -61,7 +61,9 @@ class MapForm(Form):
 
     profile: str = _choice("auto", PROFILE_NAMES, "How the file holds numbers.")
     scale: float | None = Field(None, gt=0, lt=1e9, description="Stored number per unit, instead of the profile's own.")
-    invalid: str | None = Field(None, pattern=NUMBERS, description="Stored numbers that mean unknown, with commas.")
+    invalid: str | None = Field(
+        None, pattern=NUMBERS, description="Stored numbers that mean unknown, with commas, instead of the profile's."
+    )
     sensor: str | None = Field(
         None, max_length=20000, description=f"Noise of the camera: {', '.join(SENSOR_NAMES)}, or a record as JSON."
     )
