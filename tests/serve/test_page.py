@@ -335,13 +335,42 @@ def test_nothing_is_clipped(page):
     assert page.evaluate(script) == []
 
 
-def test_the_histogram_of_a_map_that_did_not_move_says_so(browser, plain, file):
+def test_a_map_that_did_not_move_shows_how_sure_its_filled_pixels_are(browser, plain, file):
     page = opened(browser, plain.url, LAPTOP)
     page.check("input[value=inpaint]")
     page.set_input_files("#files", file)
     settled(page)
-    assert page.is_hidden("#histogram")
     assert "No pixel that was known moved" in page.inner_text("#histogram-note")
+    assert page.inner_text("#histogram-title") == "Filled pixels: how sure they are"
+    filled = int(np.count_nonzero(scene() == 0))
+    assert page.evaluate("histogram.data[0].y.reduce((sum, count) => sum + count)") == filled
+    assert page.evaluate("Math.min(...histogram.data[0].x)") > 0
+    page.close()
+
+
+def test_a_pair_fills_the_page(browser, plain):
+    """Where there is no histogram, the map in space is as wide as both."""
+    page = opened(browser, plain.url, LAPTOP)
+    page.select_option("#example", "motorcycle-pair")
+    page.click("#take-example")
+    settled(page)
+    assert page.is_hidden("#histogram")
+    drawn, room = page.evaluate("[space.querySelector('.main-svg').getBoundingClientRect().width, space.clientWidth]")
+    assert room > 800
+    assert drawn == pytest.approx(room, abs=2)
+    page.close()
+
+
+def test_a_scene_from_near_to_far_is_painted_by_its_logarithm(browser, plain):
+    page = opened(browser, plain.url, LAPTOP)
+    y, x = np.mgrid[:40, :60]
+    far = np.where(x < 50, 1000 + 10 * y, 30000).astype(np.uint16)
+    page.select_option("#profile", "mm")
+    page.set_input_files("#files", {"name": "far.png", "mimeType": "image/png", "buffer": png(far)})
+    settled(page)
+    assert "log" in page.inner_text("#compare-scale")
+    assert "Nothing beyond" in page.inner_text("#space-note")
+    assert page.evaluate("Math.max(...space.data[0].y)") < 10000
     page.close()
 
 

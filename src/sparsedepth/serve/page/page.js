@@ -303,6 +303,19 @@ function limits(values, share = 0.01) {
   return low < high ? [low, high] : [low - Math.max(Math.abs(low), 1) / 100, high + Math.max(Math.abs(high), 1) / 100];
 }
 
+// Limits of the colours. Depths from very near to very far are painted by their logarithm, and drawn in space without the farthest.
+function setLimits(values) {
+  map.limits = limits(values);
+  const [low, high] = map.limits;
+  map.log = map.kind === "depth" && low > 0 && high > 10 * low;
+  map.drawnWithin = map.log ? Math.min(high, 4 * median(values)) : null;
+}
+
+function median(values) {
+  const [below, above] = limits(values, 0.5);
+  return (below + above) / 2;
+}
+
 function unknown() {
   return [1, 3, 5].map((at) => parseInt(colours.unknown.slice(at, at + 2), 16));
 }
@@ -317,8 +330,8 @@ async function showBefore(told) {
   const before = await numbers(told.links["before.f32"] + first, Float32Array);
   player.stop();
   map = { ...told.facts, id: told.id, links: told.links, before, photo: told.facts.input === "photo", stream: told.facts.input === "stream" };
-  map.limits = limits(before);
-  map.pictures = { before: map.photo ? paint(before, "gray", [0, 255]) : paint(before, "viridis", map.limits) };
+  setLimits(before);
+  map.pictures = { before: map.photo ? paint(before, "gray", [0, 255]) : paint(before, "viridis", map.limits, map.log) };
   $("results").hidden = false;
   $("finished").hidden = true;
   $("time").hidden = $("time-keys").hidden = true;
@@ -328,7 +341,7 @@ async function showBefore(told) {
   viewers.show($("layers"), []);
   $("layer-scale").replaceChildren();
   if (map.photo) $("compare-scale").replaceChildren();
-  else showScale($("compare-scale"), "viridis", map.limits, map.unit);
+  else showScale($("compare-scale"), "viridis", map.limits, map.unit, map.log && "log");
   $("assumed").textContent = map.assumed ? `Assumed: ${map.assumed}` : "";
   $("assumed").hidden = !map.assumed;
   $("source").textContent = map.source ?? "";
@@ -370,7 +383,7 @@ async function showAfter(told) {
   const warnings = (map.warnings ?? []).map((sentence) => `Warning: ${sentence}.`);
   $("assumed").textContent = [$("assumed").textContent, ...warnings].filter(Boolean).join(" ");
   $("assumed").hidden = !$("assumed").textContent;
-  map.limits = limits(map.after);
+  setLimits(map.after);
   map.varianceLimits = limits(map.variance.map((value) => (value > 0 ? value : NaN)), 0.002);
   if (map.stream) {
     const first = limits((await fetchFrame(0)).variance.map((value) => (value > 0 ? value : NaN)), 0.002);
@@ -380,7 +393,7 @@ async function showAfter(told) {
   if ($("layer").selectedOptions[0].disabled) $("layer").value = "variance";
   if (map.stream && $("layer").value === "variance") $("layer").value = "deviation";
   $("time").hidden = $("time-keys").hidden = !map.stream;
-  showScale($("compare-scale"), "viridis", map.limits, map.unit);
+  showScale($("compare-scale"), "viridis", map.limits, map.unit, map.log && "log");
   showPictures();
   showFacts();
   $("finished").hidden = false;
@@ -399,8 +412,8 @@ function residual() {
 
 function showPictures() {
   map.residual = null; // computed when it is looked at
-  const before = map.photo ? map.pictures.before : paint(map.before, "viridis", map.limits);
-  map.pictures = { before, after: paint(map.after, "viridis", map.limits) };
+  const before = map.photo ? map.pictures.before : paint(map.before, "viridis", map.limits, map.log);
+  map.pictures = { before, after: paint(map.after, "viridis", map.limits, map.log) };
   viewers.show($("compare"), [map.pictures.before, map.pictures.after]);
   showLayer();
   viewers.setCursor(viewers.cursor);
@@ -441,7 +454,7 @@ function showLayer() {
     map.pictures.origin ??= originPicture();
     showOrigins(scale);
   } else if (name === "before" && map.photo) scale.replaceChildren();
-  else showScale(scale, "viridis", map.limits, map.unit);
+  else showScale(scale, "viridis", map.limits, map.unit, map.log && "log");
   viewers.show($("layers"), [map.pictures[name]]);
 }
 
@@ -639,7 +652,7 @@ async function showSpace() {
     const began = performance.now();
     const every = await drawSpace($("space"), map, $("space-shape").value, $("space-colour").value, colours.scales);
     drawing = { ended: performance.now(), cost: performance.now() - began };
-    const thinned = every > 1 ? `One pixel of ${every * every} is drawn. ` : "";
+    const thinned = (every > 1 ? `One pixel of ${every * every} is drawn. ` : "") + (map.drawnWithin ? `Nothing beyond ${show(map.drawnWithin)} ${map.unit} is. ` : "");
     $("space-note").textContent = thinned + (map.kind === "depth" ? (map.intrinsics ? "Seen by the camera of these intrinsics." : "A camera that sees 60 degrees across is assumed.") : "A relief: height is the " + map.kind + ".");
     $("space").dataset.drawn = `${$("space-shape").value} ${$("space-colour").value}`;
   } catch (error) {
@@ -647,23 +660,34 @@ async function showSpace() {
   }
 }
 
+// How far pixels moved; where none did, how sure the filled ones are; else nothing, and the map in space is wider.
+function histogramOf() {
+  if (map.photo) return null;
+  const unit = map.unit ? `, ${map.unit}` : "";
+  const moved = residual().filter((value) => Number.isFinite(value) && value !== 0);
+  if (moved.length) {
+    const note = `${moved.length} pixels that were known moved at all; the outermost bars hold what lies beyond them.`;
+    return { values: moved, title: `after − before${unit}`, name: "Residuals: how far pixels moved", note };
+  }
+  const filled = map.variance.filter((value, i) => ORIGINS[map.origin[i]] === "filled" && Number.isFinite(value)).map(Math.sqrt);
+  if (!filled.length) return null;
+  const note = `No pixel that was known moved. ${filled.length} were filled; the last bar holds what lies beyond it.`;
+  return { values: filled, title: `standard deviation${unit}`, name: "Filled pixels: how sure they are", note };
+}
+
 async function showPlots() {
   const mine = map;
   if (!mine?.after) return; // another job has begun
+  const histogram = histogramOf();
+  $("histogram").closest("figure").hidden = !histogram;
   await showSpace();
   if (map !== mine) return;
-  await showHistogram();
+  if (histogram) {
+    $("histogram-title").textContent = histogram.name;
+    $("histogram-note").textContent = histogram.note;
+    await drawHistogram($("histogram"), histogram.values, histogram.title);
+  }
   document.body.dataset.plots = "drawn";
-}
-
-async function showHistogram() {
-  $("histogram").closest("figure").hidden = map.photo;
-  if (map.photo) return;
-  const moved = residual().filter((value) => Number.isFinite(value) && value !== 0);
-  await drawHistogram($("histogram"), moved, map.unit);
-  $("histogram-note").textContent = moved.length
-    ? `${moved.length} pixels that were known moved at all; the outermost bars hold what lies beyond them.`
-    : "No pixel that was known moved: all of them are as they were measured.";
 }
 
 // ---- beginning ----

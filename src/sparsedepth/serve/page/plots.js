@@ -37,6 +37,7 @@ function place(map, row, column) {
 export async function drawSpace(element, map, shape, colour, scales) {
   const Plotly = await plotly();
   const [height, width] = map.shape;
+  const far = map.drawnWithin ?? Infinity;
   const every = Math.max(1, Math.ceil(Math.sqrt((height * width) / (shape === "surface" ? MOST_CELLS : MOST_POINTS))));
   const axes = [[], [], []];
   const colours = [];
@@ -45,7 +46,7 @@ export async function drawSpace(element, map, shape, colour, scales) {
     const tints = [];
     for (let column = 0; column < width; column += every) {
       const index = row * width + column;
-      const known = Number.isFinite(map.after[index]);
+      const known = Number.isFinite(map.after[index]) && map.after[index] <= far;
       if (!known && shape === "points") continue;
       const at = known ? place(map, row, column) : place({ ...map, after: { [index]: NaN } }, row, column);
       at.forEach((value, axis) => line[axis].push(Number.isFinite(value) ? value : null));
@@ -59,7 +60,7 @@ export async function drawSpace(element, map, shape, colour, scales) {
       for (const tint of tints) colours.push(tint);
     }
   }
-  const [low, high] = colour === "depth" ? map.limits : map.varianceLimits.map(Math.log10);
+  const [low, high] = colour === "depth" ? [map.limits[0], Math.min(map.limits[1], far)] : map.varianceLimits.map(Math.log10);
   const scale = {
     colorscale: stops(colour === "depth" ? scales.viridis : scales.bone),
     cmin: low,
@@ -84,27 +85,28 @@ export async function drawSpace(element, map, shape, colour, scales) {
     },
   };
   await Plotly.react(element, [trace], layout, CONFIG);
+  Plotly.Plots.resize(element); // the other plot may have come or gone
   return every;
 }
 
-export async function drawHistogram(element, residuals, unit) {
+// Counts of values between -reach and reach; or between 0 and reach, where none is negative.
+export async function drawHistogram(element, values, title) {
   const Plotly = await plotly();
-  const sizes = Float64Array.from(residuals, Math.abs).sort();
-  element.hidden = !sizes.length;
-  if (!sizes.length) return;
-  const reach = sizes.length ? Math.max(sizes[Math.floor(0.998 * (sizes.length - 1))], 1e-12) * 1.05 : 1;
+  const sizes = Float64Array.from(values, Math.abs).sort();
+  const reach = Math.max(sizes[Math.floor(0.998 * (sizes.length - 1))], 1e-12) * 1.05;
+  const low = values.some((value) => value < 0) ? -reach : 0;
   const bins = 81;
   const counts = new Array(bins).fill(0);
-  for (const value of residuals) {
-    const bin = Math.floor(((value + reach) / (2 * reach)) * bins);
+  for (const value of values) {
+    const bin = Math.floor(((value - low) / (reach - low)) * bins);
     counts[Math.min(Math.max(bin, 0), bins - 1)]++; // the ends hold what is beyond
   }
-  const x = counts.map((_, i) => -reach + ((i + 0.5) / bins) * 2 * reach);
+  const x = counts.map((_, i) => low + ((i + 0.5) / bins) * (reach - low));
   const trace = { type: "bar", x, y: counts, marker: { color: "#35587d" }, hovertemplate: "%{x:.3g}: %{y} pixels<extra></extra>" };
   const layout = {
     margin: { l: 64, r: 16, t: 10, b: 56 },
     bargap: 0,
-    xaxis: { title: { text: `after − before${unit ? `, ${unit}` : ""}` }, automargin: true, nticks: 7 },
+    xaxis: { title: { text: title }, automargin: true, nticks: 7 },
     yaxis: { title: { text: "pixels" }, type: "log", dtick: 1, tickformat: ",", automargin: true, range: [-0.3, Math.log10(Math.max(...counts, 1)) + 0.3] },
   };
   await Plotly.react(element, [trace], layout, CONFIG);

@@ -13,7 +13,7 @@ export class Paint {
     for (let i = 0, at = 0; i < values.length; i++, at += 4) {
       const value = values[i];
       const known = Number.isFinite(value);
-      const place = Math.round(((this.log ? Math.log(value) : value) - from) * step);
+      const place = Math.round(((this.log ? Math.log(Math.max(value, this.low)) : value) - from) * step);
       const colour = known ? this.scale[Math.min(255, Math.max(0, place))] : this.unknown;
       pixels[at] = colour[0];
       pixels[at + 1] = colour[1];
