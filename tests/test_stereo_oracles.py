@@ -187,6 +187,7 @@ def test_features_of_the_variance_are_their_definitions(rng):
         "log_spread": np.log(0.05 + box(disparity.astype(float) ** 2, 5) - box(disparity, 5) ** 2),
         "log_wide_spread": np.log(0.05 + box(disparity.astype(float) ** 2, 15) - box(disparity, 15) ** 2),
         "match_cost": box(cost, 5),
+        "wide_match_cost": box(cost, 15),
         "log_moved": np.log(0.05 + moved**2),
         "log_distance": np.log1p(np.abs(apart).max(2).min(1).reshape(shape)),
         "unmatched_near": box(unmatched, 9),

@@ -2,7 +2,8 @@
 
 ``SPARSEDEPTH_CACHE`` names the folder; without it nothing is cached. The key is the name of the outcome, the version of
 the methods that made it, and the maps it was made from. Versions are the ``METHOD_VERSION`` of `sparsedepth.restore`,
-`sparsedepth.stereo` and `sparsedepth.baselines`, raised by hand when results change, and checksums of dictionaries.
+`sparsedepth.stereo` and `sparsedepth.baselines`, raised by hand when results change, and checksums of dictionaries and
+of fitted coefficients.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from sparsedepth import baselines, restore, stereo
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.fitted import load_fitted
 from sparsedepth.vocabulary import DepthMap, Floats
 from sparsedepth_experiments._methods import Outcome
 
@@ -54,6 +56,12 @@ def restoration_version(*dictionaries: str) -> str:
 def stereo_version() -> str:
     """Name the version of stereo matching."""
     return f"stereo {stereo.METHOD_VERSION}"
+
+
+def matching_version() -> str:
+    """Name the version of `match`: that of stereo matching, and its coefficients of the variance."""
+    weights = load_fitted("stereo_variance").arrays["weights"]
+    return f"{stereo_version()}, variance {sha256(weights.tobytes()).hexdigest()}"
 
 
 def baselines_version() -> str:

@@ -18,7 +18,7 @@ from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo import opencv
 from sparsedepth.stereo.variance import WINDOW_PX
 from sparsedepth.vocabulary import DepthMap, StereoPair
-from sparsedepth_experiments._cache import cached_arrays, stereo_version
+from sparsedepth_experiments._cache import cached_arrays, matching_version
 from sparsedepth_experiments._methods import threads
 from sparsedepth_experiments._scenes import PARTS
 from sparsedepth_experiments._variants import Scene
@@ -56,7 +56,7 @@ def matched(scene: Scene) -> Matched:
     """Run all matchers on a scene, or load their maps from the cache."""
     pair = scene.truth.pair
     name = f"matchers up to {pair.max_disparity} px"
-    return Matched(scene, cached_arrays(name, stereo_version(), [pair.left, pair.right], lambda: _maps(pair)))
+    return Matched(scene, cached_arrays(name, matching_version(), [pair.left, pair.right], lambda: _maps(pair)))
 
 
 def _maps(pair: StereoPair) -> dict[str, NDArray[Any]]:

@@ -1,9 +1,9 @@
 """The expected squared error of a disparity, by a log-linear model of what the views and the map say against it.
 
-Matched and filled pixels have their own coefficients, fitted to the squared errors on Middlebury 2005 and 2006 in
-three sizes (``models/stereo_variance``, refitted by training/stereo_variance.py). What is unknown is at most as
-uncertain as a number somewhere in the range. docs/results/stereo.md has areas under
-sparsification curves and calibrations.
+Matched and filled pixels have their own coefficients, fitted to the squared errors on Middlebury 2005 and 2006 in five
+sizes (``models/stereo_variance``, refitted by training/stereo_variance.py, which also tests ranges that it was not
+fitted to). What is unknown is at most as uncertain as a number somewhere in the range. docs/results/stereo.md has areas
+under sparsification curves and calibrations.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ FEATURES = (
     "log_spread",
     "log_wide_spread",
     "match_cost",
+    "wide_match_cost",
     "log_moved",
     "log_distance",
     "unmatched_near",
@@ -105,6 +106,7 @@ def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
         lambda: _log(0.05 + local_variance(disparity, WINDOW_PX)),
         lambda: _log(0.05 + local_variance(disparity, WIDE_WINDOW_PX)),
         lambda: box_mean(evidence.match_cost, WINDOW_PX),
+        lambda: box_mean(evidence.match_cost, WIDE_WINDOW_PX),
         lambda: _log(0.05 + moved**2),
         lambda: np.log1p(_distance(evidence.unmatched)),
         lambda: box_mean(unmatched, NEAR_SHARE_PX),
