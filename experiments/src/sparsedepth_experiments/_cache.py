@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sparsedepth import baselines, restore, stereo
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.fitted import load_fitted
+from sparsedepth.stereo.variance import weights
 from sparsedepth.vocabulary import DepthMap, Floats
 from sparsedepth_experiments._methods import Outcome
 
@@ -60,8 +60,7 @@ def stereo_version() -> str:
 
 def matching_version() -> str:
     """Name the version of `match`: that of stereo matching, and its coefficients of the variance."""
-    weights = load_fitted("stereo_variance").arrays["weights"]
-    return f"{stereo_version()}, variance {sha256(weights.tobytes()).hexdigest()}"
+    return f"{stereo_version()}, variance {sha256(weights().tobytes()).hexdigest()}"
 
 
 def baselines_version() -> str:

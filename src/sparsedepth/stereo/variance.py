@@ -68,7 +68,7 @@ def disparity_variance(evidence: Evidence, threads: int = 1) -> DepthMap:
     ndarray of float32, shape (height, width)
         The variance, in squared pixels, at most that of a number somewhere in the range.
     """
-    matched, filled = load_fitted("stereo_variance").arrays["weights"].astype(np.float32)
+    matched, filled = weights().astype(np.float32)
     height, width = evidence.disparity.shape
     columns = [
         np.broadcast_to(np.asarray(column, np.float32), (height, width)) for column in features(evidence, threads)
@@ -84,6 +84,11 @@ def disparity_variance(evidence: Evidence, threads: int = 1) -> DepthMap:
 
     in_bands(work, height, threads)
     return variance
+
+
+def weights() -> Floats:
+    """Load the coefficients of the `FEATURES`, (2, features): of matched and of filled pixels."""
+    return load_fitted("stereo_variance").arrays["weights"]
 
 
 def bounded(variance: Floats, max_disparity: int) -> Floats:
