@@ -86,8 +86,11 @@ class MapForm(Form):
     @classmethod
     def _known(cls, sensor: str | None) -> str | None:
         """Check that a sensor is a name or a record; names of files mean nothing here."""
-        if sensor is not None and sensor not in SENSOR_NAMES:
-            Sensor.from_json(sensor)
+        if sensor is None or sensor in SENSOR_NAMES:
+            return sensor
+        if not sensor.lstrip().startswith("{"):
+            raise ValueError(f"there is no sensor {sensor[:50]!r}; send one of {', '.join(SENSOR_NAMES)}, or a record")
+        Sensor.from_json(sensor)
         return sensor
 
     @field_validator("intrinsics")
@@ -207,6 +210,8 @@ def sentence(errors: Any) -> str:
     first = errors[0]
     place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
     says = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        says = "there is no such field; /openapi.json lists them"
     return f"{place[:50]}: {says}" if place else says
 
 
