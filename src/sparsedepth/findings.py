@@ -31,6 +31,8 @@ class Finding:
     """Against the truth: psnr, rmse, mae, bad_pixels beyond a threshold."""
     about: Mapping[str, str] = field(default_factory=dict)
     """How it was made."""
+    before: DepthImage | None = None
+    """What was restored."""
 
     @property
     def unit(self) -> str:
@@ -89,7 +91,10 @@ def _facts(finding: Finding) -> dict[str, str]:
     """Describe the facts of a result in words, with units."""
     values = finding.image.values
     known = values[np.isfinite(values)]
-    facts = {"pixels": f"{values.shape[1]} x {values.shape[0]}", "known": f"{known.size / values.size:.1%}"}
+    facts = {"pixels": f"{values.shape[1]} x {values.shape[0]}"}
+    if finding.before is not None:
+        facts["known before"] = f"{np.isfinite(finding.before.values).mean():.1%}"
+    facts["known"] = f"{known.size / values.size:.1%}"
     if known.size:
         low, middle, high = (f"{value:.4g}" for value in np.percentile(known, (1, 50, 99)))
         facts[f"{finding.image.kind}, {finding.unit}"] = f"{low} … {middle} … {high}"
@@ -125,9 +130,11 @@ def _drawn(finding: Finding, folder: Path, name: str) -> Html:
         shown.append((folder / f"{name}-{what}.png", caption))
         return shown[-1][0]
 
-    save_map(
-        values, place("map", "The map; what could not be known stays unknown."), unit=f"{finding.image.kind}, {unit}"
-    )
+    named, known = f"{finding.image.kind}, {unit}", values[np.isfinite(values)]
+    limits = (float(np.percentile(known, 0.5)), float(np.percentile(known, 99.5))) if known.size else None
+    if finding.before is not None:
+        save_map(finding.before.values, place("before", "The input."), unit=named, limits=limits)
+    save_map(values, place("map", "The map; what could not be known stays unknown."), unit=named, limits=limits)
     if finding.variance is not None:
         squared = f"{unit}²" if unit.isalpha() else f"({unit})²"
         picture = place("variance", "How far each pixel may be off: its variance.")

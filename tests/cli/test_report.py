@@ -71,6 +71,26 @@ def test_a_report_tells_all_and_needs_nothing(command, folder):
     assert facts["calibration"]["overall"] == pytest.approx(1, abs=0.2)  # as these variances were made
 
 
+def test_a_report_shows_what_was_restored(command, folder):
+    """In the unit of the result, from a file or a folder."""
+    (folder / "in").mkdir()
+    write(folder / "in/a.png", DepthImage(np.where(X > 20, np.nan, TRUTH), "m"), profile="mm")
+    for given in (folder / "in/a.png", folder / "in"):
+        ended = command("report", folder / "a.npz", "--input", given, "--input-profile", "mm",
+                        "-o", folder / "r.html", "--force", "--json")  # fmt: skip
+        assert ended.code == 0, ended.err
+        shown = page(folder / "r.html")
+        assert shown.tags.count("img") == 4  # input, map, variance, origin
+        assert "The input." in shown.text
+        assert "70.0%" in shown.text, "known before"
+    ended = command("report", folder / "a.npz", "--input", folder / "in/a.png", "--input-profile", "px",
+                    "-o", folder / "s.html")  # fmt: skip
+    assert ended.code == 2
+    write(folder / "small.tiff", DepthImage(TRUTH[:9], "m"))
+    ended = command("report", folder / "a.npz", "--input", folder / "small.tiff", "-o", folder / "s.html")
+    assert "name what was restored" in " ".join(ended.err.split())
+
+
 def test_units_are_those_of_the_truth(folder):
     write(folder / "mm.tiff", DepthImage(1000 * TRUTH, "mm"))
     source, reading = Source(folder / "a.npz", Path("a.npz")), MapReader("auto", None, None)

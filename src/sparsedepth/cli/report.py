@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,10 +21,11 @@ from sparsedepth.cli.options import (
     ThresholdOption,
     TruthProfileOption,
     TruthScaleOption,
+    words_of,
 )
 from sparsedepth.cli.show import origins_of
 from sparsedepth.cli.terminal import print_facts, progress_bar
-from sparsedepth.files import read_about
+from sparsedepth.files import PROFILES, read_about
 from sparsedepth.findings import Finding, closing, sections
 from sparsedepth.report import write_report
 from sparsedepth.vocabulary import InputError, unit_factor
@@ -41,6 +42,18 @@ def report_command(
     profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
+    before: Annotated[
+        Path | None,
+        typer.Option("--input", help="What was restored: a file for all, or a folder with one of each name."),
+    ] = None,
+    input_profile: Annotated[
+        str | None,
+        typer.Option(
+            "--input-profile",
+            help="As --profile, for the input where it differs.",
+            autocompletion=words_of(("auto", *PROFILES)),
+        ),
+    ] = None,
     truth: Annotated[
         Path | None,
         typer.Option("--truth", help="What they should be: a file for all, or a folder with one of each name."),
@@ -54,7 +67,8 @@ def report_command(
 ) -> None:
     """Write pictures, numbers and settings of results as one HTML file that opens from disk, without a network.
 
-    With --truth it also shows errors, and whether the variances are calibrated.
+    With --input it shows what was restored, too. With --truth it shows errors, and whether the variances are
+    calibrated.
     """
     sources = find_sources(results)
     if len(sources.files) > MAX_MAPS:
@@ -64,9 +78,13 @@ def report_command(
     truths = Truths(
         truth, MapReader(truth_profile or profile, scale if truth_scale is None else truth_scale, invalid), threshold
     )
-    reader = MapReader(profile, scale, invalid)
+    reader, inputs = (
+        MapReader(profile, scale, invalid),
+        Inputs(before, MapReader(input_profile or profile, scale, invalid)),
+    )
     with progress_bar() as bar:
-        found = [_finding(source, reader, truths) for source in bar.track(sources.files, description="reading")]
+        files = bar.track(sources.files, description="reading")
+        found = [inputs.beside(_finding(source, reader, truths), source) for source in files]
     with tempfile.TemporaryDirectory() as folder:
         settings = {"maps": str(len(found)), "profile": profile} | ({} if truth is None else {"truth": truth.name})
         write_report(output, title, *sections(found, Path(folder)), *closing(settings))
@@ -80,6 +98,25 @@ class Truths:
     place: Path | None
     reader: MapReader
     threshold: float
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The file or folder of maps that were restored, if any, and how it is read."""
+
+    place: Path | None
+    reader: MapReader
+
+    def beside(self, finding: Finding, source: Source) -> Finding:
+        """Return the finding with what was restored, in its unit."""
+        if self.place is None:
+            return finding
+        path = file_for(self.place, source.name)
+        image = read_and_warn(path, self.reader)
+        if image.values.shape != finding.image.values.shape:
+            came, wanted = (each.values.shape for each in (image, finding.image))
+            raise InputError(f"{path} has shape {came} and {source.path} {wanted}; name what was restored")
+        return replace(finding, before=image.to(finding.image.unit))
 
 
 def _finding(source: Source, reader: MapReader, truths: Truths) -> Finding:
