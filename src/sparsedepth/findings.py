@@ -100,7 +100,8 @@ def _facts(finding: Finding) -> dict[str, str]:
         facts[f"{finding.image.kind}, {finding.unit}"] = f"{low} … {middle} … {high}"
     if finding.origin is not None:
         shares = np.bincount(finding.origin.ravel(), minlength=len(Origin)) / finding.origin.size
-        facts |= {origin.name.lower(): f"{shares[origin]:.1%}" for origin in Origin}
+        shown = [origin for origin in Origin if origin != Origin.REMEMBERED or shares[origin] > 0]
+        facts |= {origin.name.lower(): f"{shares[origin]:.1%}" for origin in shown}
     if finding.variance is not None and np.isfinite(finding.variance).any():
         typical = np.sqrt(np.median(finding.variance[np.isfinite(finding.variance)]))
         facts["median deviation"] = f"{typical:.3g} {finding.unit}"

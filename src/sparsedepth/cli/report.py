@@ -73,6 +73,8 @@ def report_command(
     sources = find_sources(results)
     if len(sources.files) > MAX_MAPS:
         raise InputError(f"{len(sources.files)} maps were named and a report shows at most {MAX_MAPS}; make several")
+    if before is not None and not before.exists():
+        raise InputError(f"there is no file {before}")
     require_writable(output, ".html")
     require_new([output], force)
     truths = Truths(
