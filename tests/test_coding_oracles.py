@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from conftest import edge_patches, unit_atoms
 from sparsedepth import Dictionary, Jeffreys, Stationary, infer
-from sparsedepth.coding.accumulate import Statistics
+from sparsedepth.coding.accumulate import Statistics, accumulate, total
 from sparsedepth.coding.admm import (
     CODE_PENALTY,
     RATIO_BASE,
@@ -29,8 +29,10 @@ from sparsedepth.coding.aggregate import (
     refit_least_squares,
 )
 from sparsedepth.coding.infer import fit_patches, sparse_codes
+from sparsedepth.coding.learn import Phase, _idle, _worst_represented, learn
+from sparsedepth.coding.starts import random_start
 from sparsedepth.coding.updates import BlockCoordinate, Gradient
-from sparsedepth.patches import Window
+from sparsedepth.patches import PatchPool, Window
 
 SHAPE = (3, 4)
 
@@ -87,8 +89,8 @@ def slow_average(depth, coder, only=None, units=None):
     sums = [np.zeros(depth.shape) for _ in range(3)]
     for place, patch, fit, scale, centre, count in zip(places, patches, fitted, scales, centres, counts, strict=True):
         weight, value = np.isfinite(patch).mean() / count * coder.weights, fit * scale + centre
-        for total, term in zip(sums, (weight, weight * value, weight * value**2), strict=True):
-            total[place] += term.reshape(SHAPE)
+        for sum_, term in zip(sums, (weight, weight * value, weight * value**2), strict=True):
+            sum_[place] += term.reshape(SHAPE)
     some = np.where(sums[0] > 0, sums[0], 1)
     mean = np.where(sums[0] > 0, sums[1] / some, np.nan)
     return sums[0], mean, sums[2] / some - np.nan_to_num(mean) ** 2
@@ -266,3 +268,42 @@ def test_the_coordinate_update_goes_atom_by_atom_to_the_least_of_the_bound(rng):
                 expected[atom] = best / np.linalg.norm(best)
         assert_allclose(found, expected, atol=1e-9)
         atoms = found
+
+
+def test_atoms_are_idle_that_are_hardly_used_or_twins_of_busier_ones(rng):
+    atoms, usage = unit_atoms(12, 16), rng.uniform(0.8, 1.2, 12)
+    atoms[5], atoms[7] = -atoms[2], atoms[3] + 0.05 * atoms[4]
+    atoms[7] /= np.linalg.norm(atoms[7])
+    usage[2], usage[5], usage[3] = 1.0, 1.1, usage[7]
+    usage[9] = 0.019 * np.median(usage)
+    expected = []
+    for atom in range(12):
+        twins = [other for other in range(12) if other != atom and abs(atoms[atom] @ atoms[other]) > 0.98]
+        busier = any(usage[other] > usage[atom] or (usage[other] == usage[atom] and other < atom) for other in twins)
+        if busier or usage[atom] < 0.02 * np.median(usage):
+            expected.append(atom)
+    assert_array_equal(_idle(atoms, usage), expected)
+    assert expected == [2, 7, 9]
+    usage[9] = 0.021 * np.median(usage)
+    assert_array_equal(_idle(atoms, usage), [2, 7])
+
+
+def test_patches_that_are_represented_worst_come_first_and_those_with_holes_last():
+    patches = np.arange(20.0).reshape(5, 4) + 1
+    patches[1, 2], patches[3] = np.nan, 0
+    found = _worst_represented(patches, np.array([1.0, 9.0, 3.0, 7.0, 2.0]))
+    assert_array_equal(found, np.nan_to_num(patches)[[2, 4, 0, 1]])
+
+
+def test_the_usage_of_atoms_is_a_running_mean(rng):
+    pool = PatchPool(edge_patches(300, 4, missing=0), batch=64, seed=1)
+    start = random_start(12, (4, 4), seed=0)
+    phases = [Phase(3, Jeffreys(), Gradient(), renewal=False)]
+    usage, atoms = None, start.atoms
+    for step in learn(pool, start, phases=phases, rounds=16, threads=1):
+        if usage is not None:
+            batch = pool(step.state.step - 1)
+            sums = total(accumulate(batch, atoms, Jeffreys(), 1.0, rounds=16, threads=1))
+            assert_allclose(step.state.usage, 0.98 * usage + 0.02 * sums.usage / sums.count, rtol=1e-4)
+        usage, atoms = step.state.usage, step.state.atoms
+    assert usage is not None

@@ -12,13 +12,14 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
 
-from sparsedepth.restore import inpainting, noise_model, variance_filled
+from sparsedepth.restore import dense, inpainting, noise_model, variance_filled
 from sparsedepth.restore.artefacts import OutlierClusters, StuckPixels, small_components
 from sparsedepth.restore.dense import NoiseLevel, Shrinkage, Smoothed
 from sparsedepth.restore.flying import Candidates, FlyingPixels
 from sparsedepth.restore.inpainting import blend_weight, holes_containing_patch
 from sparsedepth.restore.noise_model import ImpulseNoise, simulate
 from sparsedepth.restore.outliers import OutlierModel, Posterior, shipped_classifier
+from sparsedepth.restore.pipeline import patch_coder
 from sparsedepth.restore.scores import (
     PixelScores,
     difference_floor,
@@ -57,6 +58,7 @@ from sparsedepth.restore.variance_measured import (
     missed_outlier_error,
     pool_most_certain,
 )
+from sparsedepth.sensors.differences import GAUSSIAN_QUANTILE
 from sparsedepth.tiling import Tile
 
 NOISE = ImpulseNoise(fraction=0.05, amplitude=0.7, score_threshold=9.0, asymmetry=0.4)
@@ -654,3 +656,119 @@ def test_steps_in_a_map_mark_the_pixels_along_them():
     assert_array_equal(marked.any(0), marked.all(0))
     assert not inpainting._along_steps(depth, GuideSettings(step_ratio=2.01)).any()
     assert_array_equal(inpainting._along_steps(depth.T, GuideSettings()), marked.T)
+
+
+def transitions(none, one, ordered, disordered, beyond=0, apart=0):
+    """A map of so many steps with none, one or two mixtures, and its candidates; ``apart`` lie between no faces."""
+    width = none + one + ordered + disordered
+    sides = np.repeat(np.array([[0, 0, 0, 0, 1, 1, 1, 1]], np.float32).T, width, axis=1)
+    depth = sides.copy()
+    first, second, last = none, none + one, none + one + ordered
+    sides[3, first:] = sides[4, second:] = np.nan
+    depth[3, first:second] = 0.5
+    depth[3:5, second:last], depth[3:5, last:] = [[0.3], [0.7]], [[0.7], [0.3]]
+    number = np.flatnonzero(np.isnan(sides))
+    position = np.concatenate([depth.ravel()[number], np.full(beyond, 1.5), np.full(apart, 0.5)])
+    faces = np.arange(len(position)) < len(number) + beyond
+    where = np.concatenate([number, np.zeros(beyond + apart, int)])
+    blank, sided = np.zeros(len(where)), np.zeros((len(where), 24), bool)
+    return depth, sides, Candidates(where, blank, blank + 1, blank, faces, position, sided, sided)
+
+
+@pytest.mark.parametrize(
+    ("made", "present"),
+    [
+        ((100, 20, 1, 1), True),
+        ((100, 14, 0, 0), True),
+        ((100, 13, 0, 0), False),
+        ((99, 20, 0, 0), True),
+        ((98, 20, 0, 0), False),
+        ((100, 14, 10, 1), True),
+        ((100, 14, 11, 1), False),
+        ((100, 14, 0, 6), True),
+        ((100, 14, 0, 7), False),
+        ((100, 20, 0, 0, 1), True),
+        ((100, 20, 0, 0, 2), False),
+        ((100, 0, 1, 7, 4), True),
+        ((100, 0, 1, 7, 5), False),
+        ((1000, 30, 0, 0), True),
+        ((1000, 29, 0, 0), False),
+        ((1000, 24, 0, 3), True),
+        ((100, 14, 0, 0, 0, 336), True),
+        ((100, 14, 0, 0, 0, 337), False),
+    ],
+)
+def test_mixtures_are_many_independent_and_between_faces(made, present):
+    flying = FlyingPixels(0.3, 0.06, FlyingSettings())
+    assert flying._is_present(*transitions(*made)) == present
+
+
+def test_missed_mixtures_err_as_those_that_are_made_and_not_found(rng):
+    """As many pixels beside steps as were mixtures are mixed again; those not found keep their error."""
+    flying, depth = FlyingPixels(0.3, 0.06, FlyingSettings()), mixed(rng, (90, 80))
+    snapped, found, _ = flying.candidates(depth).snap(depth, flying.settings)
+    near = np.array([window(snapped, y, x, 1) for y, x in np.ndindex(depth.shape)]).reshape(*depth.shape, 9)
+    near = np.where(np.isfinite(near), near, snapped[..., None])
+    low, step = near.min(2), np.ptp(near, 2)
+    beside = np.flatnonzero(np.isfinite(snapped) & (step > 0.3))
+    draw, position = np.random.default_rng(0).random((2, len(beside)))
+    made = beside[draw * len(beside) < found.sum()]
+    position = position[draw * len(beside) < found.sum()]
+    again = snapped.copy()
+    again.ravel()[made] = low.ravel()[made] + position * step.ravel()[made]
+    seen = flying.candidates(again).snap(again, flying.settings)[1].ravel()
+    truth = (snapped.ravel()[made] - low.ravel()[made]) / step.ravel()[made]
+    error = ((position - truth) ** 2)[~seen[made]].sum() * found.sum() / seen[made].sum()
+    expected = error / (~seen[beside]).sum()
+    assert seen[made].sum() > 20
+    assert flying._estimate_missed(depth, flying.candidates(depth)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_level_is_scaled_to_the_flattest_blocks_by_their_quantile(rng):
+    level = NoiseLevel(1.0, DenseSettings(), (1.0, 3.0), 1.7)
+    depths = rng.uniform(1, 3, 500)
+    blocks = level.at_depth(depths) * np.exp(rng.standard_normal(500))
+    misfit, found = dense._scaled(level, blocks, depths)
+    above = np.log(blocks / level.at_depth(depths))
+    scale = np.percentile(above, 20)
+    assert found.sigma == pytest.approx(np.exp(scale) / GAUSSIAN_QUANTILE)
+    loss = np.where(above > scale, 0.2 * (above - scale), 0.8 * (scale - above)).mean()
+    assert misfit == pytest.approx(loss)
+    assert all(
+        loss <= np.where(above > s, 0.2 * (above - s), 0.8 * (s - above)).mean() + 1e-9 for s in (scale - 0.1, 0)
+    )
+
+
+def test_what_smoothing_removes_is_in_deviations_of_the_noise(rng):
+    depth, smooth, variance = rng.standard_normal((3, 8, 9))
+    found = Smoothed(depth, smooth, variance**2, np.full((8, 9), 0.5))
+    assert_allclose(found.removed, (depth - smooth) / 0.5)
+    assert_allclose(found.disagreement, variance**2 / 0.25)
+
+
+@pytest.mark.parametrize("ratio", [1.05, 1.15])
+def test_texture_is_removed_if_more_than_the_noise_is(rng, ratio):
+    smoother = dense.Smoother(NoiseLevel(1.0, DenseSettings()), patch_coder(None, "fast", Settings()))
+    depth = np.sqrt(ratio) * 0.5 * np.sign(rng.standard_normal((20, 20)))
+    depth[3:9] = np.nan
+    parts = [Smoothed(depth, np.zeros((20, 20)), depth, np.full((20, 20), 0.5)) for _ in range(3)]
+    assert smoother._removes_texture(parts) == (ratio > 1.1)
+    half = replace(smoother, shrinkage=lambda _: np.full((20, 20), 0.25))
+    assert_allclose(half._blend(parts[0]), np.where(np.isfinite(depth), 0.75 * depth, 0))
+    assert_allclose(smoother._blend(parts[0]), 0)
+
+
+def test_small_steps_are_shrunk_to_nothing():
+    step = np.array([-3.0, -0.1, 0.0, 0.1, 3.0])
+    assert_allclose(inpainting._shrink_small(step, 0.1), [-3 * 9 / 9.01, -0.05, 0, 0.05, 3 * 9 / 9.01])
+
+
+def test_pixels_are_held_out_around_holes_and_where_these_turn_to(rng):
+    holes = np.zeros((30, 40), bool)
+    holes[5:8, 10:14] = True
+    found = inpainting._hold_out(holes, False, GuideSettings())
+    expected = np.zeros_like(holes)
+    expected[3:10, 8:16] = expected[22:25, 26:30] = True
+    assert_array_equal(found, expected)
+    many = inpainting._hold_out(np.zeros((200, 200), bool), True, GuideSettings())
+    assert many.mean() == pytest.approx(0.2, abs=0.01)
