@@ -92,6 +92,16 @@ def test_the_size_of_an_older_recording_is_found(sides, shape, tmp_path):
     assert next(read_recording(path)).image.values.shape == shape
 
 
+def test_the_largest_older_depths_are_found_though_nothing_shortens_them(tmp_path):
+    noise = np.random.default_rng(0).bytes(4 * 480 * 640)
+    old = {"metadata": json.dumps({"w": 4, "h": 3}).encode(), "rgbd/0.depth": liblzfse.compress(noise)}
+    path = packed(tmp_path / "x.r3d", old)
+    assert describe_recording(path).shape == (480, 640)
+    (frame,) = read_recording(path)
+    shown = np.frombuffer(noise, "<f4").reshape(480, 640)
+    np.testing.assert_array_equal(frame.image.values, np.where(shown > 0, shown, np.nan))
+
+
 BROKEN: dict[str, Callable[[], dict[str, bytes]]] = {
     "no metadata": lambda: members(metadata=None),
     "metadata that are no JSON": lambda: members(metadata=b"{"),

@@ -772,3 +772,32 @@ def test_pixels_are_held_out_around_holes_and_where_these_turn_to(rng):
     assert_array_equal(found, expected)
     many = inpainting._hold_out(np.zeros((200, 200), bool), True, GuideSettings())
     assert many.mean() == pytest.approx(0.2, abs=0.01)
+
+
+@pytest.mark.parametrize(("blocks", "raw"), [(4, True), (3, False)])
+def test_four_rough_blocks_are_a_raw_map(rng, blocks, raw):
+    assert dense.is_raw_sensor_map(rng.standard_normal((7, 6 * blocks + 1)), DenseSettings()) == raw
+    assert not dense.is_raw_sensor_map(np.ones((7, 6 * blocks + 1)), DenseSettings())
+
+
+@pytest.mark.parametrize(
+    ("slope", "step", "least", "similar"),
+    [(0.0, 0.0, 0.25, 0.05), (0.1, 0.0, 0.6, 0.3), (0.0, 0.3, 1.8, 0.33), (0.1, 0.3, 1.8, 0.33), (0.1, 0.2, 1.2, 0.3)],
+)
+def test_sides_are_as_similar_as_the_steps_of_their_map_allow(slope, step, least, similar):
+    depth = slope * np.add(*np.mgrid[:20, :20]).astype(np.float32)
+    found = FlyingPixels.scaled_to(depth, step, FlyingSettings())
+    assert found.step == pytest.approx(least, rel=1e-5)
+    assert found.similar == pytest.approx(similar, rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(90, 90), (91, 64), (40, 131)])
+def test_images_of_one_noisy_pixel_never_touch(shape):
+    noise = simulate(Tile.full(np.zeros(shape, np.float32)), 1.0, np.random.default_rng(0), SimulationSettings()).noise[
+        0
+    ]
+    padded = np.pad(noise, 1)
+    for down, across in product((-1, 0, 1), repeat=2):
+        if (down, across) != (0, 0):
+            other = padded[1 + down : shape[0] + 1 + down, 1 + across : shape[1] + 1 + across]
+            assert not ((noise != 0) & (noise == other)).any()

@@ -90,10 +90,11 @@ def test_holes_take_the_median_of_three_or_more_neighbours():
             assert found[y, x] == pytest.approx(np.median(around), abs=1e-6)
 
 
-def test_between_two_surfaces_a_hole_joins_the_nearest():
+@pytest.mark.parametrize("level", [0, 100, -100])
+def test_between_two_surfaces_a_hole_joins_the_nearest(level):
     values, used = np.repeat(np.array([[0, 0, 9, 9, 9]], np.float32), 4, axis=0), np.ones((4, 5), bool)
     used[1:3, 1] = used[1, 3] = False
-    found = filled(values, used, limit=1.0)
+    found = filled(values + np.float32(level), used, limit=1.0) - level
     assert set(np.unique(found)) == {0, 9}
     assert found[1, 3] == 9
 

@@ -90,9 +90,17 @@ class Coverage:
     seconds: dict[str, float]
 
     def tests_of(self, mutant: Mutant) -> set[str]:
-        """Return the tests that execute the line of a mutant; for lines that run at import, all tests of the module."""
-        lines = self.by_line.get(mutant.path, {})
-        return lines.get(mutant.line) or set().union(*lines.values(), ())
+        """Return the tests that execute the line of a mutant; for lines that run at import, all of the module.
+
+        Where no test executes any line of the module, as of a record of settings, all tests of its package.
+        """
+        lines, package = self.by_line.get(mutant.path, {}), mutant.path.rpartition("/")[0]
+        beside = (each for path, each in self.by_line.items() if path.startswith(f"{package}/"))
+        return (
+            lines.get(mutant.line)
+            or set().union(*lines.values())
+            or set().union(*(tests for each in beside for tests in each.values()))
+        )
 
 
 def in_order(tests: set[str], seconds: dict[str, float], budget: float) -> list[str]:
@@ -343,17 +351,18 @@ def _commit(tree: Path) -> str:
     return done.stdout.strip()
 
 
-def read_outcomes(path: Path) -> list[dict[str, Any]]:
-    """Read outcomes; the last one of a mutant counts."""
+def read_outcomes(path: Path, *, first: bool = False) -> list[dict[str, Any]]:
+    """Read the last outcome of each mutant, or the first one, which no later test has changed."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return list({json.dumps(each["mutant"]): each for each in lines}.values())
+    ordered = reversed(lines) if first else lines
+    return list({json.dumps(each["mutant"]): each for each in ordered}.values())
 
 
 def page(arguments: argparse.Namespace) -> None:
     """Write the page of results from the outcomes of one seed."""
-    outcomes = read_outcomes(arguments.out)
+    first, last = (read_outcomes(arguments.out, first=first) for first in (True, False))
     sizes = {room: sum(map(len, counted(room, ROOT))) for room in ROOMS}
-    text = mutation_page.text(outcomes, sizes, arguments.seed, json.loads(VERDICTS.read_text()))
+    text = mutation_page.text(first, last, sizes, arguments.seed, json.loads(VERDICTS.read_text()))
     PAGE.write_text(text)
 
 

@@ -15,8 +15,8 @@ A mutant is the package with one small wrong change: another operator, one side 
 comparison. A good test suite fails on it. `make mutation` draws mutants of arithmetic and comparisons of six packages,
 runs on each the tests that execute the changed line, and writes this page. The compiled kernels are not mutated.
 
-The numbers come from a sample that was drawn, in proportion to each module, after the last test was written
-(seed {seed}, commit {commit}). No survivor of this sample has been looked at to write a test.
+The numbers come from a sample that was drawn in proportion to each module and tried on the tests of commit {commit}
+(seed {seed}). None of them was written with this sample in view. Tests that came later do not change the numbers.
 *Killed*: a test fails, or the tests take more than five times as long. *Equivalent*: no test can fail, for the reason
 given below. The score leaves out equivalent mutants; its standard error is that of sampling.
 All packages together are weighted by their number of mutants.
@@ -50,13 +50,19 @@ class Tally:
         return math.sqrt(self.score * (1 - self.score) / able * left)
 
 
-def text(outcomes: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], seed: int, reasons: Mapping[str, str]) -> str:
+def text(
+    first: Sequence[Mapping[str, Any]],
+    last: Sequence[Mapping[str, Any]],
+    sizes: Mapping[str, int],
+    seed: int,
+    reasons: Mapping[str, str],
+) -> str:
     """Write the page.
 
     Parameters
     ----------
-    outcomes : sequence of mappings
-        One for each mutant that was tried.
+    first, last : sequences of mappings
+        The first and the last outcome of each mutant that was tried.
     sizes : mapping of str to int
         Number of mutants of each package.
     seed : int
@@ -69,16 +75,18 @@ def text(outcomes: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], seed: 
     str
         Markdown.
     """
-    fresh = [each for each in outcomes if each["seed"] == seed]
+    fresh = [each for each in first if each["seed"] == seed]
     commit = max((each["commit"] for each in fresh), default="none")
     tallies = {room: tally([each for each in fresh if each["room"] == room], sizes[room], reasons) for room in sizes}
-    left = [each for each in outcomes if not is_killed(each) and key_of(each) not in reasons]
-    equivalent = [each for each in outcomes if not is_killed(each) and key_of(each) in reasons]
+    left = [each for each in last if not is_killed(each) and key_of(each) not in reasons]
+    later = sum(map(is_killed, last)) - sum(map(is_killed, first))
+    equivalent = [each for each in last if not is_killed(each) and key_of(each) in reasons]
     return "\n".join(
         [
             HEAD.format(seed=seed, commit=commit),
             *table(tallies),
-            f"\n## Survivors\n\nOf all samples so far ({len(outcomes)} mutants), {len(left)} survive:\n",
+            "\n## Survivors\n",
+            f"Of the {len(last)} mutants, tests that came later kill {later} more. {len(left)} survive:\n",
             *(f"- {line(each)}" for each in ordered(left)),
             "\n## Equivalent mutants\n",
             *(f"- {line(each)}: {reasons[key_of(each)]}" for each in ordered(equivalent)),

@@ -12,7 +12,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 from sparsedepth import Origin, Stream
 from sparsedepth.geometry import Intrinsics
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor
-from sparsedepth.streams.align import align
+from sparsedepth.streams.align import _averaged, _Surface, align
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief, Change
 from sparsedepth.streams.changes import Arrivals, follow_surfaces
@@ -433,3 +433,33 @@ def test_a_motion_below_a_twentieth_of_a_pixel_is_none(moved, state):
     pose[0, 3] = moved * 1.02
     stream.push(np.full((48, 64), 1200.1), pose=pose)
     assert stream.state == state
+
+
+@pytest.mark.parametrize(("shift", "moves"), [(0.0, False), (0.1, True)])
+def test_in_a_large_picture_a_small_part_of_the_innovations_shows_motion(rng, shift, moves):
+    """Less than the largest fraction that chance may explain, but far more than it does explain."""
+    shape, std = (320, 400), 0.004
+    mean = 1 + 0.1 * gaussian_filter(rng.standard_normal(shape), 12) / 0.0235
+    rows, columns = np.mgrid[: shape[0], : shape[1]]
+    value = map_coordinates(mean, [rows, columns - shift], order=3, mode="nearest") + std * rng.standard_normal(shape)
+    noise = np.full(mean.size, std**2, np.float32)
+    assert shows_motion(belief_of(mean, std**2 / 9), value.ravel().astype(np.float32), noise, shape, DEFAULT) == moves
+
+
+@pytest.mark.parametrize(("pixels", "moved"), [(500, True), (499, False)])
+def test_five_hundred_pixels_show_a_disagreement(pixels, moved):
+    value = np.full(SHAPE, np.nan, np.float32)
+    compared = np.zeros(SHAPE, bool)
+    compared[::4, ::4] = True
+    value.ravel()[np.flatnonzero(compared)[:pixels]] = 1.1
+    belief = belief_of(np.ones(SHAPE), 1e-3)
+    remove_disagreement(belief, value.ravel(), np.full(value.size, 1e-3, np.float32), SHAPE, DEFAULT)
+    assert (belief.mean[0] > 1.01) == moved
+
+
+def test_cells_are_seen_along_the_mean_ray_of_their_pixels():
+    flat = np.ones(SHAPE, np.float32).ravel()
+    cells = _averaged(_Surface(flat, flat, VIEW, 1), DEFAULT)
+    for ours, rays in zip(cells.view.intrinsics.rays(cells.view.shape), VIEW.intrinsics.rays(SHAPE), strict=True):
+        every = np.broadcast_to(rays, SHAPE).reshape(40, 3, 50, 3).mean((1, 3))
+        assert_allclose(np.broadcast_to(ours, (40, 50)), every, atol=1e-6)
