@@ -99,6 +99,14 @@ def test_between_two_surfaces_a_hole_joins_the_nearest(level):
     assert found[1, 3] == 9
 
 
+@pytest.mark.parametrize("level", [0, 100, -100])
+@pytest.mark.parametrize(("nearest", "farther"), [(0, 9), (9, 0)])
+def test_a_hole_with_two_neighbours_on_either_surface_joins_the_adjacent_ones(level, nearest, farther):
+    values = np.array([[farther, nearest, farther], [nearest, 50, 50], [50, 50, 50]], np.float32)
+    used = values < 50
+    assert filled(values + np.float32(level), used, limit=1.0)[1, 1] == nearest + level
+
+
 @pytest.mark.parametrize(("down", "across"), [(0.0, 0.3), (0.2, 0.0), (-0.25, 0.1)])
 def test_slopes_of_a_plane_are_its_own(down, across):
     rows, columns = np.mgrid[:60, :70].astype(np.float32)
