@@ -14,6 +14,7 @@ from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.calibration import StereoCalibration
 from sparsedepth.stereo.costs import LOG_2, photo_consistency, squared
 from sparsedepth.stereo.occlusion import fill_background
+from sparsedepth.stereo.opencv import mean_shift_segments
 from sparsedepth.stereo.prior import Feedback, data_deviation, with_belief
 from sparsedepth.stereo.proposals import level, planes, random_map, smoothed
 from sparsedepth.stereo.solvers.graph_cut import energy, potts_weights
@@ -286,3 +287,11 @@ def test_the_horizon_is_refused(rng):
     assert_allclose(found.depth, [[np.nan, np.nan, 200.0, 20.0]])
     assert_allclose(found.variance[0, 2:], [200**2 * 0.5 * 2.5, 20**2 * 0.005 * 1.015], rtol=1e-6)
     assert_array_equal(found.origin, [[Origin.REFUSED, Origin.REFUSED, 0, 0]])
+
+
+def test_segments_are_numbered_from_zero_on(rng):
+    left = np.zeros((12, 40, 3), np.float32)
+    left[:, 20:] = 200
+    found = mean_shift_segments(left)
+    assert_array_equal(np.unique(found), np.arange(found.max() + 1))
+    assert found[0, 0] != found[0, -1]
