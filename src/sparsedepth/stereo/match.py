@@ -14,7 +14,7 @@ from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.prior import with_belief
-from sparsedepth.stereo.rows import at_once, byte_rows
+from sparsedepth.stereo.rows import at_once
 from sparsedepth.stereo.twolayer import Believe
 from sparsedepth.stereo.variance import Evidence, disparity_variance
 from sparsedepth.stereo.view_order import looks_swapped
@@ -134,7 +134,7 @@ class _Views:
 
     def filled(self) -> DepthMap:
         """Fill the left map from the background along the colours, and sharpen its edges by them."""
-        guide, threads = byte_rows(self.pair.left), self.threads
+        guide, threads = self.cost.left, self.threads
         whole = occlusion.fill_along_colours(self.left, self.unmatched, guide, threads)
         edges = occlusion.near_edges(whole, EDGE_RADIUS_PX, threads=threads)
         window = {"radius": EDGE_RADIUS_PX, "colour": occlusion.COLOUR_STD}

@@ -76,14 +76,20 @@ def disparity_variance(evidence: Evidence, threads: int = 1) -> DepthMap:
     variance = np.empty((height, width), np.float32)
 
     def work(begin: int, end: int) -> None:
-        exponent = np.zeros((end - begin, width), np.float32)
-        unmatched = evidence.unmatched[begin:end]
-        for ours, theirs, column in zip(matched, filled, columns, strict=True):
-            exponent += np.where(unmatched, theirs, ours) * column[begin:end]
+        band = [column[begin:end] for column in columns]
+        exponent = np.where(evidence.unmatched[begin:end], _weighted(filled, band), _weighted(matched, band))
         variance[begin:end] = bounded(np.exp(exponent), evidence.max_disparity)
 
     in_bands(work, height, threads)
     return variance
+
+
+def _weighted(coefficients: Floats, columns: list[Floats]) -> Floats:
+    """Add up columns, each times its coefficient."""
+    total = np.zeros(columns[0].shape, np.float32)
+    for coefficient, column in zip(coefficients, columns, strict=True):
+        total += coefficient * column
+    return total
 
 
 def weights() -> Floats:

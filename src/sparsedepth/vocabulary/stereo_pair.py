@@ -58,7 +58,8 @@ class StereoPair:
         if left.shape[2] > MOST_CHANNELS:
             raise InputError(f"the views have {left.shape[2]} channels; put the axis of channels last")
         factor = np.float64(255 / _white((left, right)))
-        return cls((left * factor).astype(np.float32), (right * factor).astype(np.float32), max_disparity)
+        scaled = (view if factor == 1 else view * factor for view in (left, right))
+        return cls(*(view.astype(np.float32) for view in scaled), max_disparity)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,12 +97,11 @@ def _as_picture(name: str, picture: Any) -> NDArray[Any]:
             f"the {name} view is {array.dtype} of shape {array.shape}; give numbers of (height, width) or "
             "(height, width, channels)"
         )
-    if not np.isfinite(array).all():
+    lowest, highest = float(array.min()), float(array.max())
+    if not np.isfinite([lowest, highest]).all():
         raise InputError(f"the {name} view holds NaN or infinities; every pixel must have a colour")
-    if float(array.min()) < 0 or float(array.max()) > 65535:
-        raise InputError(
-            f"the {name} view holds numbers from {array.min():g} to {array.max():g}; give 8 or 16 bits, or 0..1"
-        )
+    if lowest < 0 or highest > 65535:
+        raise InputError(f"the {name} view holds numbers from {lowest:g} to {highest:g}; give 8 or 16 bits, or 0..1")
     return array.reshape(*array.shape[:2], -1)
 
 
