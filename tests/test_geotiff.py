@@ -19,8 +19,8 @@ from sparsedepth.files import DepthImage, read, write, write_array
 from sparsedepth.files.tiff_tags import CARRIED, MAX_BYTES
 
 rasterio = pytest.importorskip("rasterio")
+Affine = pytest.importorskip("rasterio.transform").Affine
 pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
-from rasterio.transform import Affine  # noqa: E402
 
 Y, X = np.mgrid[:40, :56]
 HEIGHTS = np.round(8 * np.sin(X / 9) - 0.4 * Y, 2)  # from -24 to 8 m: a valley below the sea

@@ -20,7 +20,7 @@ from sparsedepth.coding.learn import (
     schedule,
 )
 from sparsedepth.coding.starts import random_start, start_from
-from sparsedepth.coding.updates import BlockCoordinate, Gradient, _largest_eigenvalue
+from sparsedepth.coding.updates import BlockCoordinate, Gradient, largest_eigenvalue
 from sparsedepth.patches import PatchPool
 
 pytestmark = pytest.mark.slow
@@ -224,8 +224,8 @@ def test_largest_eigenvalue_is_near_the_truth():
     codes = np.random.default_rng(0).standard_normal((200, 30)) * np.linspace(1, 3, 30)
     products = codes.T @ codes / 200
     exact = np.linalg.eigvalsh(products)[-1]
-    assert 0.9 * exact <= _largest_eigenvalue(products) <= exact * (1 + 1e-9)
-    assert _largest_eigenvalue(0 * products) == 0
+    assert 0.9 * exact <= largest_eigenvalue(products) <= exact * (1 + 1e-9)
+    assert largest_eigenvalue(0 * products) == 0
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 3), (1, 4, 6), (3, 5)], ids=str)
@@ -257,8 +257,8 @@ def test_oblong_patches_need_a_dictionary_to_start():
     with pytest.raises(InputError, match="not square"):
         next(learn(patches, 8))
     start = start_from(PatchPool(patches), 8, (3, 4))
-    assert next(learn(Batches(patches), start, steps=3)).dictionary.patch_shape == (3, 4)
+    assert next(learn(batches_of(patches), start, steps=3)).dictionary.patch_shape == (3, 4)
 
 
-def Batches(patches):  # noqa: N802 (any function of the step will do)
+def batches_of(patches):
     return lambda step: Batch(patches)

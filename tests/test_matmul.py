@@ -8,7 +8,7 @@ import pytest
 from conftest import edge_patches, unit_atoms
 from sparsedepth.coding import matmul
 from sparsedepth.coding.admm import EnergyAtRest, Factors
-from sparsedepth.coding.infer import _solve, infer
+from sparsedepth.coding.infer import infer, solve_in_blocks
 from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.parallel import one_blas_thread
 
@@ -55,7 +55,7 @@ def test_codes_are_the_same_in_every_layout(layout):
     patches, atoms = edge_patches(90, 6).astype(np.float64), unit_atoms(50, 36)
     expected = infer(patches, atoms, Jeffreys(), threads=1)
     factors, at_rest = Factors(atoms, rows=layout), EnergyAtRest(2e-3)
-    found = _solve(patches, Jeffreys(), 1.0, factors, at_rest, max_rounds=300, block=1024, threads=1)
+    found = solve_in_blocks(patches, Jeffreys(), 1.0, factors, at_rest, max_rounds=300, block=1024, threads=1)
     reconstruction = factors.reconstruct(found.codes)
     np.testing.assert_allclose(reconstruction, expected.codes @ atoms, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.codes, expected.codes, rtol=0, atol=1e-9)

@@ -6,6 +6,7 @@ import importlib
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,10 @@ README = Path(__file__).parent.parent / "README.md"
 @pytest.mark.slow
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL))
 def test_python_in_the_readme_runs(block):
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(block, str(README), "exec"), names)
     if "result" in names:
-        origin = names["result"].origin  # type: ignore[attr-defined]
+        origin = names["result"].origin
         assert (origin[10, 20], origin[30, 31]) == (Origin.CORRECTED, Origin.FILLED)
 
 

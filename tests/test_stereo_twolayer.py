@@ -59,10 +59,13 @@ def test_without_feedback_the_two_layers_are_the_plain_matcher(name):
         assert (second.changed, second.energy) == (0, first.energy)
 
 
+def costs_nothing(disparity):
+    return np.zeros(np.shape(disparity), np.float32)
+
+
 def test_the_prior_is_a_parabola_that_is_cut_off():
     told = Belief(np.full((12, 30), 2.0), np.full((12, 30), 4.0))
-    nothing = lambda disparity: np.zeros(np.shape(disparity), np.float32)  # noqa: E731
-    unary = with_belief(nothing, told, Feedback(prior=6.0, cap=3.0))
+    unary = with_belief(costs_nothing, told, Feedback(prior=6.0, cap=3.0))
     for distance, price in ((0, 0), (1, 6 / 8), (2, 3), (100, 18)):
         np.testing.assert_allclose(unary(told.mean + distance), price, rtol=1e-6)
 
@@ -98,9 +101,8 @@ def test_the_weight_has_no_unit():
 
 def test_the_deviation_of_data_is_that_of_its_window():
     told = Belief(np.full((1, 1), 3.0), np.full((1, 1), 4.0))
-    slope = lambda disparity: 5.0 * disparity  # noqa: E731
     # The root mean square of nine steps from -1 to 1 is sqrt(5 / 12); two pixels of 5 each.
-    assert data_deviation(slope, told)[0, 0] == pytest.approx(10 * np.sqrt(5 / 12))
+    assert data_deviation(lambda disparity: 5.0 * disparity, told)[0, 0] == pytest.approx(10 * np.sqrt(5 / 12))
 
 
 def test_flat_views_weigh_nothing_and_divide_by_nothing():
@@ -193,8 +195,7 @@ def test_hidden_pixels_cost_the_distance_to_the_filled_map_and_nothing_else(name
 def test_the_cap_of_visible_pixels_is_that_of_their_own_belief():
     far, hidden = belief().mean + 100, np.zeros((12, 30), bool)
     hidden[:, :5] = True
-    nothing = lambda disparity: np.zeros(np.shape(disparity), np.float32)  # noqa: E731
-    unary = with_belief(nothing, belief(), Feedback(prior=0.1, cap=3.0)).where_hidden(hidden, somewhere(), HIDDEN)
+    unary = with_belief(costs_nothing, belief(), Feedback(prior=0.1, cap=3.0)).where_hidden(hidden, somewhere(), HIDDEN)
     np.testing.assert_allclose(unary(far), np.where(hidden, 6, 0.3), rtol=1e-6)
 
 

@@ -22,7 +22,7 @@ from sparsedepth.vocabulary import Belief, DepthImage, Floats, Origin, Unit
 def believe(
     depth: DepthImage | ArrayLike,
     dictionary: Dictionary | str | None = None,
-    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
+    noise: NoiseModel = Jeffreys(),
     *,
     sparsity: float = 1.0,
     stride: int = 1,

@@ -67,7 +67,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.random_state = random_state
         self.threads = threads
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 (scikit-learn's name)
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from these patches alone, in ``steps`` batches of them."""
         patches = self._start(self._checked(X, reset=True))
         pool = PatchPool(patches, batch=min(self.batch_size, len(patches)), seed=self._seed)
@@ -75,14 +75,14 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self._learn(pool(step))
         return self._learned(patches.dtype)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn one step, with these patches as its batch; the first call fixes the scale."""
         first = not hasattr(self, "components_")
         given = self._checked(X, reset=first)
         self._learn(Batch(self._start(given) if first else self._scaled(given).patches))
         return self._learned(given.dtype)
 
-    def infer(self, X: Any) -> SparseCode:  # noqa: N803
+    def infer(self, X: Any) -> SparseCode:
         """Infer codes of the components and noise variances of the pixels, both in units of ``X``."""
         check_is_fitted(self)
         given = self._scaled(self._checked(X, reset=False))
@@ -96,13 +96,13 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         dtype = given.patches.dtype
         return replace(found, codes=codes.astype(dtype), variance=(found.variance * scale**2).astype(dtype))
 
-    def transform(self, X: Any) -> Codes:  # noqa: N803
+    def transform(self, X: Any) -> Codes:
         """Compute the codes of patches, (n, components); ``variance_`` then holds their noise."""
         found = self.infer(X)
         self._last["variance"] = found.variance
         return found.codes
 
-    def inverse_transform(self, X: Codes) -> Patches:  # noqa: N803
+    def inverse_transform(self, X: Codes) -> Patches:
         """Reconstruct patches from codes, without noise and without holes."""
         check_is_fitted(self)
         return np.asarray(X) @ self.components_
@@ -121,7 +121,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self)
         return Dictionary(self._state.ranked_atoms, self._shape())
 
-    def _checked(self, X: Any, *, reset: bool) -> Patches:  # noqa: N803
+    def _checked(self, X: Any, *, reset: bool) -> Patches:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")  # type: ignore[return-value]
 
     def _shape(self) -> tuple[int, int]:
@@ -223,7 +223,7 @@ class DepthRestorer(TransformerMixin, BaseEstimator):
         self.correct = correct
         self.threads = threads
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the options; nothing is learned from maps."""
         self.restorer_ = Restorer(
             quality=self.quality, sensor=self.sensor, unit=self.unit, fill=self.fill, holes=self.holes,
@@ -231,7 +231,7 @@ class DepthRestorer(TransformerMixin, BaseEstimator):
         )  # fmt: skip
         return self
 
-    def transform(self, X: Any) -> Floats:  # noqa: N803
+    def transform(self, X: Any) -> Floats:
         """Restore maps.
 
         Parameters

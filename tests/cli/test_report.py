@@ -13,7 +13,7 @@ from PIL import Image
 
 from sparsedepth.cli.batch.plan import Source
 from sparsedepth.cli.options import MapReader
-from sparsedepth.cli.report import Truths, _finding
+from sparsedepth.cli.report import Truths, read_finding
 from sparsedepth.cli.reproduce import run_all
 from sparsedepth.files import DepthImage, read_about, write
 from sparsedepth.metrics import calibration
@@ -94,7 +94,7 @@ def test_a_report_shows_what_was_restored(command, folder):
 def test_units_are_those_of_the_truth(folder):
     write(folder / "mm.tiff", DepthImage(1000 * TRUTH, "mm"))
     source, reading = Source(folder / "a.npz", Path("a.npz")), MapReader("auto", None, None)
-    found = [_finding(source, reading, Truths(folder / truth, reading, 1.0)) for truth in ("truth.tiff", "mm.tiff")]
+    found = [read_finding(source, reading, Truths(folder / truth, reading, 1.0)) for truth in ("truth.tiff", "mm.tiff")]
     metres, millimetres = found
     assert millimetres.errors["rmse"] == pytest.approx(1000 * metres.errors["rmse"], rel=1e-4)
     honest = [calibration(*finding.held).overall for finding in found if finding.held is not None]

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from sparsedepth.sensors.laws import Correlation
 from sparsedepth.sensors.settings import DEFAULT
-from sparsedepth.sensors.windows import _projected, quadratic_basis, visible_fraction
+from sparsedepth.sensors.windows import fitted_autocovariance, quadratic_basis, visible_fraction
 from sparsedepth.vocabulary import Floats
 
 SMALL = replace(DEFAULT, window_px=9, correlation_lags=5)
@@ -37,7 +37,7 @@ def mean_at(covariance: Floats, side: int, down: int, right: int) -> float:
 )
 def test_covariances_after_a_fit_are_those_of_the_slow_ones(correlation: Correlation):
     side, slow = SMALL.window_px, residual_covariance(correlation, SMALL.window_px)
-    along_rows, along_columns, variance = _projected(correlation, SMALL)
+    along_rows, along_columns, variance = fitted_autocovariance(correlation, SMALL)
     lags = range(1, SMALL.correlation_lags)
     assert_allclose(along_rows, [mean_at(slow, side, 0, lag) for lag in lags], atol=1e-12)
     assert_allclose(along_columns, [mean_at(slow, side, lag, 0) for lag in lags], atol=1e-12)

@@ -59,7 +59,7 @@ def tight_wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4", 
             empty = [np.zeros(patch_shape) for _ in range(3 * levels + 1)]
             empty[3 * level - 2 + band if level else 0][0, 0] = 1.0
             details = [tuple(empty[1 + 3 * i : 4 + 3 * i]) for i in range(levels)]
-            atom = pywt.iswt2([empty[0], *details], wavelet, norm=True)  # pyright: ignore[reportAttributeAccessIssue]
+            atom = pywt.iswt2([empty[0], *details], wavelet, norm=True)
             shifts = np.ndindex(*patch_shape)
             atoms.append(np.stack([np.roll(atom, shift, (0, 1)).ravel() for shift in shifts]))
     return np.concatenate([*atoms[1:], atoms[0]])

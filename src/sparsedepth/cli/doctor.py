@@ -79,12 +79,13 @@ def _kernels() -> str:
 
 
 def _tests() -> dict[str, dict[str, Any]]:
-    """Run the tests; return the seconds of each, and what went wrong, None = nothing."""
+    """Run the tests by name."""
     tests: dict[str, Callable[[], None]] = {"restore": _restore, "stream": _stream, "match": _match, "files": _files}
-    return {name: _run(test) for name, test in tests.items()}
+    return {name: run_test(test) for name, test in tests.items()}
 
 
-def _run(test: Callable[[], None]) -> dict[str, Any]:
+def run_test(test: Callable[[], None]) -> dict[str, Any]:
+    """Run a test; return its seconds and what went wrong, None = nothing."""
     start, error = time.monotonic(), None
     try:
         test()

@@ -86,7 +86,7 @@ def report_command(
     )
     with progress_bar() as bar:
         files = bar.track(sources.files, description="reading")
-        found = [inputs.beside(_finding(source, reader, truths), source) for source in files]
+        found = [inputs.beside(read_finding(source, reader, truths), source) for source in files]
     with tempfile.TemporaryDirectory() as folder:
         settings = {"maps": str(len(found)), "profile": profile} | ({} if truth is None else {"truth": truth.name})
         write_report(output, title, *sections(found, Path(folder)), *closing(settings))
@@ -121,7 +121,8 @@ class Inputs:
         return replace(finding, before=image.to(finding.image.unit))
 
 
-def _finding(source: Source, reader: MapReader, truths: Truths) -> Finding:
+def read_finding(source: Source, reader: MapReader, truths: Truths) -> Finding:
+    """Read a map with its variance, its origin and its truth, in the unit of the truth."""
     image, variance = read_and_warn(source.path, reader), variance_of(source.path)
     if variance is not None and variance.shape != image.values.shape:
         raise InputError(f"{source.path}: the variance has shape {variance.shape} but the map {image.values.shape}")

@@ -58,7 +58,7 @@ def energy(
     codes: Codes,
     variance: Floats,
     sparsity: float | Vector = 1.0,
-    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
+    noise: NoiseModel = Jeffreys(),
 ) -> Vector:
     """Compute Eq. 6 for each patch: sum of log variance + squared residual / (2 variance), plus ``sparsity |codes|``.
 
@@ -108,7 +108,7 @@ def energy(
 def infer(
     patches: Patches,
     dictionary: Dictionary | Floats,
-    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
+    noise: NoiseModel = Jeffreys(),
     sparsity: float | Vector = 1.0,
     *,
     tolerance: float = 2e-3,
@@ -157,7 +157,7 @@ def infer(
     block, threads = block_and_threads(len(patches), block, threads, max_rounds)
     largest, price = prices(sparsity, len(atoms))
     factors = _factors(atoms, price)
-    solution = _solve(patches, noise, largest, factors, EnergyAtRest(tolerance), max_rounds, block, threads)
+    solution = solve_in_blocks(patches, noise, largest, factors, EnergyAtRest(tolerance), max_rounds, block, threads)
     variance, value = np.empty_like(patches), np.empty(len(patches))
 
     def explain(rows: slice) -> None:
@@ -183,7 +183,7 @@ def sparse_codes(
     block, _ = block_and_threads(len(patches), BLOCK_PATCHES, 1, max_rounds)
     largest, price = prices(sparsity, len(atoms))
     at_rest = EnergyAtRest(tolerance)
-    return _solve(patches, noise, largest, _factors(atoms, price), at_rest, max_rounds, block, 1).codes
+    return solve_in_blocks(patches, noise, largest, _factors(atoms, price), at_rest, max_rounds, block, 1).codes
 
 
 def fit_patches(
@@ -250,7 +250,9 @@ def weighted_lasso(
     noise = Known(real_numbers(variance))
     patches, atoms = checked_inputs(patches, dictionary, noise, sparsity, tolerance)
     block, threads = block_and_threads(len(patches), block, threads, max_rounds)
-    solution = _solve(patches, noise, sparsity, _factors(atoms, None), GapBelow(tolerance), max_rounds, block, threads)
+    solution = solve_in_blocks(
+        patches, noise, sparsity, _factors(atoms, None), GapBelow(tolerance), max_rounds, block, threads
+    )
     left = int((~solution.converged).sum())
     if left:
         message = f"{left} of {len(patches)} patches are not within the tolerance after {max_rounds} rounds; allow more"
@@ -258,7 +260,7 @@ def weighted_lasso(
     return solution.codes
 
 
-def _solve(
+def solve_in_blocks(
     patches: Patches,
     noise: NoiseModel,
     sparsity: float,

@@ -190,7 +190,7 @@ class LearningStep:
 def learn(
     patches: Patches | Batches,
     start: Dictionary | int,
-    noise: NoiseModel = Jeffreys(),  # noqa: B008 (frozen)
+    noise: NoiseModel = Jeffreys(),
     *,
     steps: int = 1000,
     sparsity: float = 1.0,

@@ -28,7 +28,7 @@ class Gradient:
         return {"largest": np.zeros(1)} if self.steady else {}
 
     def move(self, atoms: Floats, memory: dict[str, Floats], batch: Statistics, step: int) -> Floats:
-        largest = _largest_eigenvalue(batch.products / batch.count)
+        largest = largest_eigenvalue(batch.products / batch.count)
         if self.steady:
             np.maximum(memory["largest"], largest, out=memory["largest"])
             largest = float(memory["largest"][0])
@@ -39,7 +39,7 @@ class Gradient:
         return atoms + atoms.dtype.type(rate / batch.count) * batch.descent
 
 
-def _largest_eigenvalue(matrix: Floats, iterations: int = 16) -> float:
+def largest_eigenvalue(matrix: Floats, iterations: int = 16) -> float:
     """Estimate the largest eigenvalue of a non-negative matrix by the power method, a few per cent too low."""
     vector = np.ones(len(matrix), matrix.dtype)
     value = 0.0

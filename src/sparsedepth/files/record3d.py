@@ -232,7 +232,7 @@ def _inflate(content: bytes, most: int) -> bytes:
 def _decoder() -> Any:
     """Return the decoder of the package's library: its Python function allocates as much as a file asks for."""
     try:
-        import liblzfse  # pyright: ignore[reportMissingImports]
+        import liblzfse
 
         decode = ctypes.CDLL(liblzfse.__file__).lzfse_decode_buffer
     except (ImportError, OSError, AttributeError):

@@ -174,7 +174,7 @@ def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlat
     highest = [longest, longest, 2.0, settings.largest_white]
 
     def misfit(numbers: Floats) -> Floats:
-        rows, columns, variance = _projected(correlation_of(numbers), settings)
+        rows, columns, variance = fitted_autocovariance(correlation_of(numbers), settings)
         return np.concatenate([rows, columns]) / variance - seen
 
     limits = {"max_nfev": settings.window_evaluations, "ftol": settings.window_tolerance}
@@ -196,7 +196,7 @@ def correlation_of(numbers: Floats) -> Correlation:
 
 def visible_fraction(correlation: Correlation, settings: SensorSettings) -> float:
     """Compute the fraction of the standard deviation that the residuals of a window show."""
-    return float(np.sqrt(_projected(correlation, settings)[2]))
+    return float(np.sqrt(fitted_autocovariance(correlation, settings)[2]))
 
 
 def _autocovariance(fits: WindowFits, settings: SensorSettings) -> tuple[Floats, Floats]:
@@ -213,7 +213,7 @@ def _autocovariance(fits: WindowFits, settings: SensorSettings) -> tuple[Floats,
     return mean[0, lags] / mean[0, 0], mean[lags, 0] / mean[0, 0]
 
 
-def _projected(correlation: Correlation, settings: SensorSettings) -> tuple[Floats, Floats, float]:
+def fitted_autocovariance(correlation: Correlation, settings: SensorSettings) -> tuple[Floats, Floats, float]:
     """Compute the mean autocovariance of unit noise after a quadratic fit: lags along both axes, lag zero."""
     side, lags = settings.window_px, settings.correlation_lags
     lag = np.arange(float(side))

@@ -87,7 +87,7 @@ class _IdleClosingProtocol(H11Protocol):
 
     idle_seconds = 10.0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._answered = self._seen = 0
         self._check = self.loop.call_later(self.idle_seconds, self._check_again)

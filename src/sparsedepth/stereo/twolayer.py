@@ -70,7 +70,7 @@ def two_layer(
     rng: Generator,
     *,
     rounds: int = PAPER.rounds,
-    feedback: Feedback = Feedback(),  # noqa: B008 (frozen)
+    feedback: Feedback = Feedback(),
     hidden_feedback: Feedback | None = None,
     start: DepthMap | None = None,
     first: DepthMap | None = None,
