@@ -87,6 +87,31 @@ def test_the_variance_is_that_of_sampled_disparities(deviation, tolerance):
     assert metres.variance[0, 0] == pytest.approx(np.mean(deviations**2), rel=tolerance)
 
 
+@pytest.mark.parametrize("doffs", [0.0, 20.0])
+def test_the_variance_is_that_of_pixels_that_were_taken_for_another_surface(doffs):
+    """Half of the variance is normal; with the chance that makes up the rest, the true disparity is another pixel's."""
+    rng = np.random.default_rng(1)
+    disparity = rng.choice([20.0, 30.0, 45.0, 60.0], (40, 50))
+    found = Match(disparity, np.full(disparity.shape, 4.0), np.zeros(disparity.shape, np.uint8))
+    metres = StereoCalibration(800.0, 0.15, doffs).depth(found)
+    for here in np.unique(disparity):
+        apart = np.mean((disparity - here) ** 2)
+        elsewhere = rng.random(400_000) < 2.0 / apart
+        normal = rng.normal(here, np.sqrt(2.0), 400_000)
+        other = rng.choice(disparity.ravel(), 400_000)
+        depths = 800.0 * 0.15 / (np.stack([normal, other, np.full(400_000, here)]) + doffs)
+        mean_square = np.mean((depths[0] - depths[2]) ** 2 + elsewhere * (depths[1] - depths[2]) ** 2)
+        assert metres.variance[disparity == here][0] == pytest.approx(mean_square, rel=0.03)
+
+
+def test_pixels_that_were_filled_are_no_surface_of_others():
+    disparity, variance = np.array([[40.0, 40.0, 10.0]]), np.ones((1, 3))
+    calibration = StereoCalibration(800.0, 0.15)
+    seen = calibration.depth(Match(disparity, variance, np.zeros((1, 3), np.uint8)))
+    filled = calibration.depth(Match(disparity, variance, np.array([[0, 0, Origin.FILLED]], np.uint8)))
+    assert seen.variance[0, 0] > filled.variance[0, 0] == pytest.approx(9 / 1600 * (1 + 3 / 1600))
+
+
 def test_infinity_is_unknown_and_an_offset_brings_it_near():
     found = Match(np.array([[0.0, 2.0]]), np.ones((1, 2)), np.array([[Origin.FILLED, Origin.MEASURED]], np.uint8))
     plain = StereoCalibration(100.0, 0.1).depth(found)

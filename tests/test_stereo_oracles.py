@@ -285,7 +285,10 @@ def test_the_horizon_is_refused(rng):
         Match(disparity, np.full((1, 4), 0.5), np.zeros((1, 4), np.uint8))
     )
     assert_allclose(found.depth, [[np.nan, np.nan, 200.0, 20.0]])
-    assert_allclose(found.variance[0, 2:], [200**2 * 0.5 * 2.5, 20**2 * 0.005 * 1.015], rtol=1e-6)
+    assert np.isinf(found.variance[0, :2]).all()
+    # Distances 1 and 10; only 10 is told from infinity: half normal, half mistaken for it, at a tenth of the depth.
+    assert_allclose(found.variance[0, 2], 200**2 * (0.25 * 1.75 + 0.25 * 0.9**2 / 9**2), rtol=1e-6)
+    assert_allclose(found.variance[0, 3], 20**2 * 0.005 * 1.015, rtol=1e-6)
     assert_array_equal(found.origin, [[Origin.REFUSED, Origin.REFUSED, 0, 0]])
 
 
