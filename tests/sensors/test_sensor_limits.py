@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor, TableLaw, blind, calibrate
 from sparsedepth.sensors.cells import cell_side, first_of_cells, mean_of_cells, spread_cells
+from sparsedepth.sensors.differences import block_quantiles
 from sparsedepth.sensors.evidence import Calibration, Evidence
 from sparsedepth.sensors.floor import NoiseFloor, least_std
 from sparsedepth.sensors.settings import DEFAULT
@@ -333,3 +334,21 @@ def test_correlated_samples_of_a_law_are_scaled_with_their_pixels():
     assert law.scaled(0.5)(1.0, 2.0) == pytest.approx(law(2.0, 4.0))
     assert law(6.0, 2.0) == pytest.approx(0.8 * np.exp(-(np.hypot(1.0, 0.5) ** 1.3)))
     assert replace(law, white=0.5).adjacent == pytest.approx(float(law(1.0, 0.0) + law(0.0, 1.0)) / 2 / 0.8 * 0.5)
+
+
+@pytest.mark.parametrize("shape", [(4, 40), (40, 4), (6, 90), (3, 3)])
+def test_maps_that_hold_no_block_have_no_quantiles(rng, shape):
+    assert np.isnan(block_quantiles(rng.standard_normal(shape))).all()
+
+
+def test_quantiles_are_those_of_crossed_differences_in_blocks(rng):
+    depth = rng.standard_normal((14, 21))
+    depth[rng.random(depth.shape) < 0.1] = np.nan
+    found = block_quantiles(depth, 0.3)
+    assert found.shape == (2, 3)
+    for y, x in np.ndindex(2, 3):
+        part = depth[6 * y : 6 * y + 7, 6 * x : 6 * x + 7]
+        crossed = np.abs(part[1:, 1:] - part[1:, :-1] - part[:-1, 1:] + part[:-1, :-1]).ravel() / 2
+        known = np.sort(crossed[np.isfinite(crossed)])
+        expected = known[int(0.3 * len(known))] if len(known) > 18 else np.nan
+        assert_allclose(found[y, x], expected)
