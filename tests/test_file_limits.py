@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from sparsedepth.files import netpbm
 from sparsedepth.files.bag_images import Message, decode_depth, is_depth
 from sparsedepth.files.codec import decode, encode_floats, encode_integers
 from sparsedepth.files.confidence import confidence_variance
-from sparsedepth.files.memmap import should_map
+from sparsedepth.files.memmap import new_file, scratch, should_map
 from sparsedepth.files.stored import Budget, read_pixels
 from sparsedepth.files.tiff_writing import MAX_CLASSIC_BYTES, STRIP_BYTES, encode, start_plain
 from sparsedepth.vocabulary import Profile, TooLargeError
@@ -212,3 +213,26 @@ def test_confidences_are_variances_of_relative_errors():
     for level in (-1, 3):
         with pytest.raises(InputError, match="from 0 to 2"):
             confidence_variance(depth, np.full((1, 5), level), (np.inf, 0.1, 0.02))
+
+
+@pytest.mark.parametrize("missing", [0, 1, 4000])
+def test_a_map_that_ends_early_is_not_mapped(tmp_path, missing):
+    np.save(tmp_path / "x.npy", np.zeros((30, 40), np.float32))
+    content = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(content[: len(content) - missing])
+    assert should_map(tmp_path / "x.npy", 600) == (missing == 0)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".tif"])
+def test_a_new_file_has_the_space_of_all_its_pixels(tmp_path, suffix):
+    path = tmp_path / f"x{suffix}"
+    pixels = new_file(path, (300, 400), np.dtype(np.float32), None, kind=suffix)
+    assert 4 * 300 * 400 < path.stat().st_size < 4 * 300 * 400 + 1024
+    if hasattr(os, "posix_fallocate"):
+        assert path.stat().st_blocks * 512 >= 4 * 300 * 400
+    assert isinstance(pixels, np.memmap)
+    pixels[:] = np.arange(120_000).reshape(300, 400)
+    pixels.flush()
+    found = np.load(path) if suffix == ".npy" else tifffile.imread(path)
+    assert_array_equal(found, pixels)
+    assert_array_equal(scratch((3, 5), np.dtype(np.int16), tmp_path), np.zeros((3, 5), np.int16))

@@ -18,7 +18,8 @@ runs on each the tests that execute the changed line, and writes this page. The 
 The numbers come from a sample that was drawn in proportion to each module and tried on the tests of commit {commit}
 (seed {seed}). None of them was written with this sample in view. Tests that came later do not change the numbers.
 *Killed*: a test fails, or the tests take more than five times as long. *Equivalent*: no test can fail, for the reason
-given below. The score leaves out equivalent mutants; its standard error is that of sampling.
+given below. The score leaves out equivalent mutants; its standard error is that of sampling (binomial, with one
+killed and one surviving mutant added, so that it is never zero).
 All packages together are weighted by their number of mutants.
 """
 
@@ -44,10 +45,11 @@ class Tally:
 
     @property
     def error(self) -> float:
-        """Standard error of the score."""
-        able = max(self.killed + self.survived, 1)
-        left = 1 - able / max(self.mutants, able)
-        return math.sqrt(self.score * (1 - self.score) / able * left)
+        """Standard error of the score; that of no survivor among few mutants is not zero (Laplace's rule)."""
+        able = self.killed + self.survived
+        share = (self.killed + 1) / (able + 2)
+        left = 1 - able / max(self.mutants, able, 1)
+        return math.sqrt(share * (1 - share) / (able + 2) * left)
 
 
 def text(
