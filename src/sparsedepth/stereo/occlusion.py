@@ -83,8 +83,9 @@ def fill_background(disparity: DepthMap, bad: Mask, guide: Bytes | None = None, 
     given = _floats(disparity)
     if bad.all():
         return given.copy()
-    good_rows = np.flatnonzero(~bad.all(axis=1))
-    source = good_rows[np.abs(np.arange(len(bad))[:, None] - good_rows).argmin(axis=1)].astype(np.int64)
+    source, good_rows = np.arange(len(bad), dtype=np.int64), np.flatnonzero(~bad.all(axis=1))
+    if len(good_rows) < len(bad):
+        source = good_rows[np.abs(source[:, None] - good_rows).argmin(axis=1)].astype(np.int64)
     holes = np.ascontiguousarray(bad).view(np.uint8)
     level, slope = given, np.zeros_like(given)
     if guide is not None:

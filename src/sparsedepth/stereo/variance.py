@@ -109,16 +109,14 @@ def bounded(variance: Floats, max_disparity: int) -> Floats:
 
 def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
     """Compute the `FEATURES` of each pixel, whose weighted sum is the logarithm of the variance."""
-    disparity = np.asarray(evidence.disparity, np.float64)
-    moved = np.minimum(np.abs(evidence.disparity - evidence.solved), MAX_MOVE_PX)
     unmatched = evidence.unmatched.astype(np.float32)
     tasks: list[Callable[[], Floats | float]] = [
         lambda: 1.0,
-        lambda: _log(0.05 + local_variance(disparity, WINDOW_PX)),
-        lambda: _log(0.05 + local_variance(disparity, WIDE_WINDOW_PX)),
+        lambda: _log(0.05 + _spread(evidence, WINDOW_PX)),
+        lambda: _log(0.05 + _spread(evidence, WIDE_WINDOW_PX)),
         lambda: box_mean(evidence.match_cost, WINDOW_PX),
         lambda: box_mean(evidence.match_cost, WIDE_WINDOW_PX),
-        lambda: _log(0.05 + moved**2),
+        lambda: _log(0.05 + _moved(evidence) ** 2),
         lambda: np.log1p(_distance(evidence.unmatched)),
         lambda: box_mean(unmatched, NEAR_SHARE_PX),
         lambda: box_mean(unmatched, WIDE_SHARE_PX),
@@ -127,6 +125,14 @@ def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
         lambda: float(np.log(evidence.max_disparity)),
     ]
     return at_once(tasks, threads)
+
+
+def _spread(evidence: Evidence, side: int) -> Floats:
+    return local_variance(np.asarray(evidence.disparity, np.float64), side)
+
+
+def _moved(evidence: Evidence) -> Floats:
+    return np.minimum(np.abs(evidence.disparity - evidence.solved), MAX_MOVE_PX)
 
 
 def _log(values: Floats) -> Floats:
