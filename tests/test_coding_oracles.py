@@ -305,5 +305,6 @@ def test_the_usage_of_atoms_is_a_running_mean(rng):
             batch = pool(step.state.step - 1)
             sums = total(accumulate(batch, atoms, Jeffreys(), 1.0, rounds=16, threads=1))
             assert_allclose(step.state.usage, 0.98 * usage + 0.02 * sums.usage / sums.count, rtol=1e-4)
+            assert step.energy == pytest.approx(sums.energy / sums.count)
         usage, atoms = step.state.usage, step.state.atoms
     assert usage is not None

@@ -59,6 +59,7 @@ from sparsedepth.restore.variance_measured import (
     pool_most_certain,
 )
 from sparsedepth.sensors.differences import GAUSSIAN_QUANTILE
+from sparsedepth.surfaces import interpolate
 from sparsedepth.tiling import Tile
 
 NOISE = ImpulseNoise(fraction=0.05, amplitude=0.7, score_threshold=9.0, asymmetry=0.4)
@@ -801,3 +802,15 @@ def test_images_of_one_noisy_pixel_never_touch(shape):
         if (down, across) != (0, 0):
             other = padded[1 + down : shape[0] + 1 + down, 1 + across : shape[1] + 1 + across]
             assert not ((noise != 0) & (noise == other)).any()
+
+
+def test_without_codes_holes_follow_the_robust_plate_where_it_differs(rng):
+    depth = np.where(np.arange(40) < 20, 0.0, 3.0) * np.ones((40, 1))
+    depth[15:25, 16:26] = np.nan
+    settings = replace(Settings(), inpainting=replace(Settings().inpainting, rounds=0))
+    plate, robust = interpolate(depth.astype(np.float32), None, settings.surfaces)
+    away = (robust - plate).astype(float)
+    floor = settings.scores.difference_floor
+    found = inpainting.fill_holes(depth.astype(np.float32), patch_coder(None, "fast", settings), settings, 1)
+    assert_allclose(found, plate + away**3 / (away**2 + floor**2), atol=1e-5)
+    assert np.abs(away).max() > 0.2
