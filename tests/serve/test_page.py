@@ -486,9 +486,19 @@ def test_a_pair_is_matched_from_an_example(browser, plain):
     page = opened(browser, plain.url, LAPTOP)
     page.select_option("#example", "motorcycle-pair")
     page.click("#take-example")
-    page.wait_for_selector("body[data-state=before]")
+    settled(page, plots=False)
     assert page.is_checked("input[value=match]")
     assert page.inner_text("#before-name") == "Left view"
+    assert page.complaints == []
+    page.close()
+
+
+def test_a_job_is_stopped(browser, plain):
+    page = opened(browser, plain.url, LAPTOP)
+    page.select_option("#quality", "paper")  # lasts
+    page.select_option("#example", "motorcycle")
+    page.click("#take-example")
+    page.wait_for_selector("body[data-state=before]")
     page.click("#stop")
     page.wait_for_selector("body[data-state=stopped]")
     assert page.complaints == []

@@ -47,7 +47,15 @@ def dictionary_command(
 
         save_learning(_history(name, dictionary), curve, title=f"{Path(name).stem}: held-out energy")
         facts["curve"] = str(curve)
+    if not as_json and "held_out_energy" in facts:
+        facts["held_out_energy"] = _in_short(_history(name, dictionary))
     print_facts(as_json, facts)
+
+
+def _in_short(history: list[tuple[float, float]]) -> str:
+    """Describe the first and the last energy; --curve draws all, and --json lists them."""
+    (first, began), (last, ended) = history[0], history[-1]
+    return f"{began:g} after {first:g} steps, {ended:g} after {last:g}; --curve draws it"
 
 
 def _history(name: str, dictionary: Dictionary) -> list[tuple[float, float]]:

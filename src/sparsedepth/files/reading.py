@@ -140,6 +140,8 @@ def read_array(
 
 
 def _load(path: Path, budget: Budget) -> Stored:
+    if not path.suffix:
+        _check_is_file(path)  # a name that was mistyped, or a folder, has none
     file_format = format_of(path)
     _check_is_file(path)
     with describe_errors(path):

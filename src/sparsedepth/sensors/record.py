@@ -250,6 +250,8 @@ class Sensor(Shown):
         ...     Sensor.load(f"{folder}/mine.json").name
         'mine'
         """
+        if not Path(path).exists():
+            raise InputError(f"there is no file {path}; give a file of Sensor.save, or of `sparsedepth calibrate`")
         try:
             text = Path(path).read_text()
         except (OSError, UnicodeDecodeError) as error:

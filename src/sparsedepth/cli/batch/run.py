@@ -29,6 +29,8 @@ from sparsedepth.parallel import cores, map_in_threads, one_blas_thread
 from sparsedepth.restore import Restorer
 from sparsedepth.vocabulary import InputError
 
+SHOWN_FRACTION = 0.0005
+"""Least fraction of refused pixels that is printed as more than 0.0 %."""
 MIN_MAPS_FOR_PROCESSES = 32
 """Fewer maps are restored by threads: a process takes a second to start."""
 
@@ -166,7 +168,7 @@ def _print_outcomes(outcomes: list[Outcome], skipped: int, notes: Notes, as_json
                 f"{getattr(outcome, share):.1%} {share}" for share in ("smoothed", "corrected", "filled", "refused")
             )
             names = f"{shown_name(outcome.input)} -> {shown_name(outcome.output)}"
-            hint = " (--holes all fills them)" if leaves_holes and outcome.refused else ""
+            hint = " (--holes all fills them)" if leaves_holes and (outcome.refused or 0) >= SHOWN_FRACTION else ""
             print_line(f"{names}: {', '.join(shares)}{hint}, {outcome.seconds:.1f} s")
     if failed or skipped:
         say(f"{len(outcomes) - failed} restored, {failed} failed, {skipped} left out")
