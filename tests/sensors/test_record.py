@@ -98,8 +98,10 @@ def test_unknown_names_and_units_are_refused():
         Sensor.preset("kinect")
     with pytest.raises(InputError, match="cannot become"):
         Sensor().to("mm")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"there is no file no such file\.json"):
         Sensor.load("no such file.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        Sensor.load(".")
 
 
 def test_correlation_falls_from_one():
