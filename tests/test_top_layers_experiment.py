@@ -91,9 +91,9 @@ def test_gradients_are_those_of_the_cross_entropy():
 
 def test_the_refiner_changes_disputed_pixels_only_and_takes_candidates():
     one = sample()
-    lessons = _refiner.Lessons(frozenset({_refiner.PICTURE}))
-    refiner = _refiner.train_refiner([one], lessons)
-    maps = np.stack(_refiner.candidates(one, lessons.knows))
+    rows_of = _refiner.TrainingRows(frozenset({_refiner.PICTURE}))
+    refiner = _refiner.train_refiner([one], rows_of)
+    maps = np.stack(_refiner.candidates(one, rows_of.knows))
     open_, found = _refiner.disputed(maps), refiner(one)
     np.testing.assert_array_equal(found[~open_], one.filled[~open_])
     assert (found == maps).any(axis=0).all()

@@ -126,7 +126,7 @@ def drawn(sample: Sample, knows: frozenset[str]) -> tuple[Floats, NDArray[np.boo
     return rows, (np.abs(maps - sample.truth) <= 1).reshape(len(maps), -1)[:, at].ravel()
 
 
-class Lessons(dict[Sample, tuple[Floats, NDArray[np.bool_]]]):
+class TrainingRows(dict[Sample, tuple[Floats, NDArray[np.bool_]]]):
     """The drawn pixels of scenes, made once for all folds."""
 
     def __init__(self, knows: frozenset[str]) -> None:
@@ -138,12 +138,12 @@ class Lessons(dict[Sample, tuple[Floats, NDArray[np.bool_]]]):
         return self[sample]
 
 
-def train_refiner(train: Sequence[Sample], lessons: Lessons, seed: int = 0) -> Refiner:
+def train_refiner(train: Sequence[Sample], rows_of: TrainingRows, seed: int = 0) -> Refiner:
     """Train a network to tell which candidates are within 1 px of the truth."""
-    rows, right = (np.concatenate(each) for each in zip(*(lessons[sample] for sample in train), strict=True))
+    rows, right = (np.concatenate(each) for each in zip(*(rows_of[sample] for sample in train), strict=True))
     centre, scale = rows.mean(axis=0), rows.std(axis=0) + np.float32(1e-3)
     layers = _trained((rows - centre) / scale, right, np.random.default_rng(seed))
-    return Refiner(lessons.knows, centre, scale, layers)
+    return Refiner(rows_of.knows, centre, scale, layers)
 
 
 EPOCHS, BATCH, RATE, DECAY = 12, 1024, 1e-3, (0.9, 0.999)

@@ -22,7 +22,7 @@ from sparsedepth_experiments._refiner import (
     PIXELS_A_SCENE,
     REFINER_UNITS,
     SEMI_GLOBAL,
-    Lessons,
+    TrainingRows,
     train_refiner,
 )
 from sparsedepth_experiments._scenes import STRIDE, WINDOW, changed, cut_out, small_scene
@@ -73,7 +73,7 @@ def methods(error_steps: int = ERROR_STEPS) -> dict[str, Fit]:
         return lambda _: correct
 
     def refiner(*knows: str) -> Fit:
-        return partial(train_refiner, lessons=Lessons(frozenset(knows)))
+        return partial(train_refiner, rows_of=TrainingRows(frozenset(knows)))
 
     return {
         FILL: needs_none(filled),
