@@ -10,9 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsedepth.coding.admm import RELAXATION, Block, Factors, plan, ratio_of
-from sparsedepth.coding.infer import fit_patches, sparse_codes
 from sparsedepth.coding.matmul import ACROSS, PLAIN_LAYOUT
-from sparsedepth.coding.noise import Exponential
 from sparsedepth.kernels import patches as kernels
 from sparsedepth.kernels.library import load
 
@@ -80,29 +78,18 @@ def test_tightening_keeps_what_codes_explain(noise_model, layout, dtype):
         assert_allclose(block.codes[block.real] * block._unit[block.real], before * unit, rtol=1e-4, atol=1e-5)
 
 
-def test_fitted_patches_are_those_of_the_codes():
-    patches, noise = some_patches(np.float32), Exponential(0.01)
-    codes = sparse_codes(patches, atoms(np.float32), noise, 1.0, tolerance=0.0, max_rounds=24)
-    assert_allclose(fit_patches(patches, atoms(np.float32), noise, 1.0, 24), codes @ atoms(np.float32), atol=1e-4)
-
-
-def test_zero_codes_are_kept_where_iterations_only_cost():
-    assert not fit_patches(some_patches(np.float32), atoms(np.float32), Exponential(1e4), 1.0, 1).any()
-
-
 def test_patches_are_cut_without_their_medians_and_added_again():
     rng = np.random.default_rng(0)
     depth = np.where(rng.random((20, 30)) < 0.2, np.nan, rng.standard_normal((20, 30))).astype(np.float32)
     places, shape = rng.choice(13 * 23, 40, replace=False), (8, 8)
     places = (places // 23 * 30 + places % 23).astype(np.int64)
     slow = np.stack([depth[at // 30 : at // 30 + 8, at % 30 : at % 30 + 8].ravel() for at in places])
-    values, centres, squares = np.empty((40, 64), np.float32), np.empty(40, np.float32), np.empty(40, np.float32)
+    values, centres = np.empty((40, 64), np.float32), np.empty(40, np.float32)
     valid, scratch = np.empty(40, np.int64), np.empty(65, np.float32)
-    kernels.cut(40, places, *shape, 30, depth, 0.5, 3.0, scratch, values, centres, valid, squares)
+    kernels.cut(40, places, *shape, 30, depth, 0.5, scratch, values, centres, valid)
     assert_allclose(centres, np.nanmedian(slow, axis=1), rtol=1e-6)
     assert_allclose(values, (slow - np.nanmedian(slow, axis=1, keepdims=True)) / 0.5, atol=1e-6)
     assert_array_equal(valid, np.isfinite(slow).sum(axis=1))
-    assert_allclose(squares, np.nanmean(np.square(np.clip(values, -3, 3)), axis=1), rtol=1e-5)
     weights, sums, total = rng.random(64), np.zeros((3, 20, 30)), np.zeros((3, 20, 30))
     known, of_patch = np.nan_to_num(values), rng.random(40)
     kernels.add(40, places, *shape, 30, 600, known, np.full(40, 2.0), centres.astype(float), of_patch, weights, sums)

@@ -39,10 +39,6 @@ def corners(size: int, patch: int, stride: int) -> NDArray[np.intp]:
     return np.union1d(from_one_end, room - from_one_end)
 
 
-def _one_of(every: int, places: NDArray[np.intp]) -> NDArray[np.intp]:
-    return places[corners(len(places), 1, every)]
-
-
 @dataclass(frozen=True)
 class Window:
     """A rectangle of a map, with a margin around its target."""
@@ -69,18 +65,12 @@ class Window:
             slice(self.columns.start + right.start, self.columns.start + right.stop),
         )
 
-    def corners(
-        self, patch_shape: tuple[int, int], stride: int, every: int = 1
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the rows and columns, relative to the window, where the map's patches within it begin.
-
-        ``every`` keeps the first and the last of them, and every n-th between them. These are counted from both ends,
-        so that two in the middle may lie closer.
-        """
+    def corners(self, patch_shape: tuple[int, int], stride: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows and columns, relative to the window, where the map's patches within it begin."""
         rows, columns = (
             starts[(starts >= side.start) & (starts + patch <= side.stop)] - side.start
             for side, patch, starts in (
-                (side, patch, _one_of(every, corners(size, patch, stride)))
+                (side, patch, corners(size, patch, stride))
                 for side, patch, size in zip((self.rows, self.columns), patch_shape, self.whole, strict=True)
             )
         )

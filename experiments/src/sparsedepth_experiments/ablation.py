@@ -103,7 +103,6 @@ def variants() -> list[Variant]:
         without("amplitude of the noise", impulses(0.05, 2.0), "noise_model", prior_count=10**9),
         without("second scoring", five, "scores", rescore_above=np.inf),
         without("third scoring", twenty, "outliers", third_pass_fraction=np.inf),
-        without("fewer iterations of flat patches", five, "coding", flat_rounds_less=0),
         without("weight of a patch's pixels", five, "coding", window=np.inf),
         without("clusters: larger steps", "5% in blots", "clusters", step_multiples=()),
         without("clusters: largest offset", "5% in blots", "clusters", max_offset_ratio=np.inf),

@@ -275,19 +275,10 @@ class Block:
 
     def energy(self) -> Vector:
         """Compute Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""
-        return self._fit_and_energy()[1]
-
-    def fit_and_energy(self) -> tuple[Patches, Vector]:
-        """Reconstruct the patches, in their units, and compute `energy`."""
-        fitted, energy = self._fit_and_energy()
-        return (fitted * self._unit.astype(fitted.dtype))[self.real, : self.factors.n_pixels], energy
-
-    def _fit_and_energy(self) -> tuple[Floats, Vector]:
         codes, spent = self._codes_and_spent()
-        fitted = self._layout.times(codes, self.factors.atoms)
-        misfit = self.target - fitted
+        misfit = self.target - self._layout.times(codes, self.factors.atoms)
         misfit *= (self._unit / self._next_unit).astype(misfit.dtype)
-        return fitted, self._energy_of(misfit, spent)
+        return self._energy_of(misfit, spent)
 
     def zero_energy(self) -> Vector:
         """Compute the energy of zero codes."""
@@ -401,17 +392,3 @@ def solve(block: Block, at_rest: EnergyAtRest | GapBelow, max_rounds: int) -> So
             active = active[going]
             block.keep(going)
     return Solution(codes, rounds, converged)
-
-
-def fit(block: Block, rounds: int) -> Patches:
-    """Iterate a number of rounds and reconstruct the patches; those that zero codes explain better are zero."""
-    lowest, done_rounds = block.zero_energy(), 0
-    while done_rounds < rounds:
-        if block.noise.inferred:
-            block.tighten()
-        iterations = min(CHECK_INTERVAL_ITERATIONS, rounds - done_rounds)
-        block.advance(iterations)
-        done_rounds += iterations
-    fitted, energy = block.fit_and_energy()
-    fitted[energy >= lowest] = 0
-    return fitted

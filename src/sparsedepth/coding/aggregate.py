@@ -15,10 +15,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from sparsedepth.coding.descent import is_convex
 from sparsedepth.coding.infer import infer, sparse_codes
 from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
-from sparsedepth.coding.overlap import Corners, sum_fitted_patches
+from sparsedepth.coding.overlap import sum_fitted_patches
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Normalised, Window, add_tiles, normalise
@@ -36,10 +37,6 @@ class PatchCoder:
     """Pixels between patches."""
     tolerance: float = 2e-3
     max_rounds: int = 300
-    flat_rounds: int | None = None
-    """Iterations for flat patches, where they need fewer than the others."""
-    flat_step: int = 1
-    """Flat patches are coded in every n-th row and column of patches, and count for all."""
     unit: float | None = None
     """Divisor of patches after subtracting their median; None: their own standard deviation, after their mean."""
     free_mean: bool = False
@@ -50,10 +47,6 @@ class PatchCoder:
     """Standard deviation, in patch sides, of the Gaussian weight of a patch's pixels."""
     core: float = 0.0
     """Least weight, relative to the largest, at which a pixel of `only` lies in the core of a patch."""
-    flat_contrast: float = 1.5
-    """RMS contrast, in noise floors, below which a patch is flat. On 32 crops -0.06 dB in the mean, -1.8 at worst."""
-    contrast_clip: float = 3.0
-    """Largest contribution of a pixel to that contrast, in noise floors. Chosen with `flat_contrast`."""
     min_code: float = 0.05
     """Least size of an active code, in noise floors. Chosen on simulated time-of-flight maps."""
     max_active: int = 24
@@ -192,19 +185,21 @@ def _sums(whole: Rows, coder: PatchCoder, window: Window | None, threads: int, *
     rows, columns = shape[-2], shape[-1]
     height = coder.dictionary.patch_shape[0]
     window = window or Window.full((rows, columns))
-    plain = coder.unit is not None and whole.units is None and not (coder.refit or with_noise)
-    corners = Corners.of(window, coder, whole.depth.size // (rows * columns), rows)
+    tops, lefts = window.corners(coder.dictionary.patch_shape, coder.stride)
+    tops = np.add.outer(np.arange(0, whole.depth.size // columns, rows), tops).ravel()
+    plain = is_convex(coder.noise) and coder.unit is not None and whole.units is None
+    plain = plain and not (coder.refit or with_noise)
     whole = whole.flat()
     sums = np.zeros((6 if with_noise else 3, *whole.depth.shape))
 
     def sum_band(band: slice) -> tuple[NDArray[np.intp], Floats]:
-        mine, below = corners.tops[band], corners.rows(band)
+        mine, below = tops[band], tops[band] - tops[band][0]
         shown = whole.rows(slice(mine[0], mine[-1] + height))
         if plain:
-            return mine, sum_fitted_patches(shown, coder, below)
-        return mine, _sum_band(shown, coder, below.tops, below.lefts, with_noise)
+            return mine, sum_fitted_patches(shown, coder, below, lefts)
+        return mine, _sum_band(shown, coder, below, lefts, with_noise)
 
-    for mine, part in map_in_threads(sum_band, _bands(len(corners.tops), len(corners.lefts), coder.band), threads):
+    for mine, part in map_in_threads(sum_band, _bands(len(tops), len(lefts), coder.band), threads):
         sums[:, mine[0] : mine[-1] + height] += part
     return sums.reshape(-1, *shape)
 

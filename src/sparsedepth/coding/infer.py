@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.checks import LARGEST
-from sparsedepth.coding.admm import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, fit, plan, solve
+from sparsedepth.coding.admm import Block, EnergyAtRest, Factors, GapBelow, Job, Solution, plan, solve
+from sparsedepth.coding.descent import descend
 from sparsedepth.coding.inputs import atoms_of, block_and_threads, checked_inputs, prices, real_numbers
 from sparsedepth.coding.noise import Jeffreys, Known, NoiseModel
 from sparsedepth.dictionary import Dictionary
@@ -193,17 +194,12 @@ def fit_patches(
     sparsity: float | Vector,
     rounds: int,
 ) -> Patches:
-    """Reconstruct patches (n, pixels) from their codes after a number of iterations, in one thread.
+    """Reconstruct patches (n, pixels) from their codes after so many rounds of descent, in one thread.
 
-    The noise model is one without initial variances.
+    The noise model is a convex one.
     """
     patches, atoms = checked_inputs(patches, dictionary, noise, sparsity, 0.0)
-    largest, price = prices(sparsity, len(atoms))
-    factors, fitted = _factors(atoms, price), np.zeros_like(patches)
-    for job in plan(patches, noise, largest, min(BLOCK_PATCHES, factors.layout.max_rows)):
-        block = Block(patches[job.rows], noise.take(job.rows), largest, factors, job)
-        fitted[job.rows] = fit(block, rounds)
-    return fitted
+    return descend(patches, atoms, noise, np.asarray(sparsity), rounds)[0]
 
 
 def weighted_lasso(

@@ -1,4 +1,4 @@
-/* Patches of a map: which to take, their medians and contrasts, and the sums of those that overlap. NaN = missing.
+/* Patches of a map: which to take, their medians, and the sums of those that overlap. NaN = missing.
  *
  * A patch is given by the place of its first pixel in the map, whose rows are `stride` apart.
  */
@@ -29,11 +29,10 @@ KERNEL void patches_holding(int64_t n, const int64_t *places, int64_t n_offsets,
 /* Cut patches, subtract their medians and divide by a unit.
  *
  * scratch: one patch. patches: receives (n, height * width). centres, valid: receive medians and numbers of valid pixels.
- * squares: receives the mean squares of valid pixels, each clipped.
  */
 KERNEL void patches_cut(int64_t n, const int64_t *places, int64_t height, int64_t width, int64_t stride,
-                        const float *map, float unit, float clip, float *scratch, float *patches, float *centres,
-                        int64_t *valid, float *squares) {
+                        const float *map, float unit, float *scratch, float *patches, float *centres,
+                        int64_t *valid) {
     const float inverse = 1 / unit;
     for (int64_t patch = 0; patch < n; patch++) {
         float *mine = patches + patch * height * width;
@@ -47,13 +46,7 @@ KERNEL void patches_cut(int64_t n, const int64_t *places, int64_t height, int64_
             }
         valid[patch] = count;
         centres[patch] = count ? median(scratch, count) : 0;
-        float sum = 0;
-        for (int64_t at = 0; at < height * width; at++) {
-            mine[at] = (mine[at] - centres[patch]) * inverse;
-            const float size = mine[at] == mine[at] ? least(most(mine[at], -clip), clip) : 0;
-            sum += size * size;
-        }
-        squares[patch] = count ? sum / (float)count : 0;
+        for (int64_t at = 0; at < height * width; at++) mine[at] = (mine[at] - centres[patch]) * inverse;
     }
 }
 

@@ -11,9 +11,9 @@ _F, _D, _I, _B = array(np.float32), array(np.float64), array(np.int64), array(np
 holding = kernel("patches_holding", INT, _I, INT, _I, _B, _B)
 """Mark patches that hold a marked pixel: (n, places, n_offsets, offsets, marked, holds)."""
 
-cut = kernel("patches_cut", INT, _I, INT, INT, INT, _F, FLOAT, FLOAT, _F, _F, _F, _I, _F)
-"""Cut patches without their medians: (n, places, height, width, stride, map, unit, clip, scratch, patches, centres,
-valid, squares)."""
+cut = kernel("patches_cut", INT, _I, INT, INT, INT, _F, FLOAT, _F, _F, _F, _I)
+"""Cut patches without their medians: (n, places, height, width, stride, map, unit, scratch, patches, centres,
+valid)."""
 
 add = kernel("patches_add", INT, _I, INT, INT, INT, INT, _F, _D, _D, _D, _D, _D)
 """Add patches to three maps: (n, places, height, width, stride, size, values, scale, centres, of_patch, of_pixel,

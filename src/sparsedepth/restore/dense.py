@@ -181,7 +181,6 @@ class Smoother:
             noise=Stationary(1.0),
             sparsity=chosen.sparsity,
             max_rounds=chosen.rounds,
-            flat_rounds=None,
             refit=True,
         )
         sigma = self.level.at_depth(depth).astype(np.float32)

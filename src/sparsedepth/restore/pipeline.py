@@ -60,8 +60,6 @@ def patch_coder(dictionary: Dictionary | None, quality: str, settings: Settings)
         stride=max(1, effort.stride * min(dictionary.patch_shape) // 8),
         tolerance=effort.tolerance,
         max_rounds=effort.rounds,
-        flat_rounds=effort.rounds - chosen.flat_rounds_less,
-        flat_step=effort.flat_step,
         unit=chosen.noise_floor,
         free_mean=True,
         window=chosen.window,

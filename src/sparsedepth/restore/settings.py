@@ -21,9 +21,8 @@ class Effort:
     """What a quality costs."""
 
     stride: int  #: Pixels between patches of eight; larger patches lie further apart in proportion.
-    rounds: int  #: Most iterations of the coding.
+    rounds: int  #: Most rounds of the coding, or with the paper's method most iterations.
     tolerance: float = 0.0  #: Relative change at which the coding stops.
-    flat_step: int = 1  #: Flat patches are coded in every n-th row and column of patches; 1 = in all.
 
 
 class Qualities:
@@ -43,10 +42,9 @@ class CodingSettings(Qualities):
 
     noise_floor: float = 0.02  #: sd; residuals below it cost their square, larger ones their size (Huber).
     sparsity: float = 1.2  #: Cost of a unit of code, in noise floors.
-    fast: Effort = Effort(5, 16)
-    balanced: Effort = Effort(2, 24)
-    best: Effort = Effort(1, 32, flat_step=2)  #: The step halves the time, within 0.1 dB on development maps.
-    flat_rounds_less: int = 8  #: Iterations less for flat patches: -0.06 dB in the mean of 32 crops, -1.8 at worst.
+    fast: Effort = Effort(5, 8)
+    balanced: Effort = Effort(2, 8)
+    best: Effort = Effort(1, 12)
     window: float = 0.2  #: Standard deviation of the weight of a patch's pixels, in patch sides.
 
 
@@ -61,7 +59,7 @@ class ScoreSettings:
     border_valid_fraction: float = 0.7
     rescore_above: float = 1.0  #: Score above which a pixel is scored again.
     rescore_sparsity: float = 1.1  #: Cost of a unit of code in the second scoring, in noise floors.
-    rescore_rounds: int = 16  #: Iterations of the second scoring; sixteen were found to be enough.
+    rescore_rounds: int = 8  #: Rounds of the second scoring.
     core_weight: float = 0.4  #: Relative weight from which a pixel lies in the core of a patch.
     equal_difference: float = 1e-6  #: sd; smaller differences are none.
     min_equal_fraction: float = 0.2  #: Fraction of equal neighbours from which a map is quantised.
@@ -201,7 +199,7 @@ class InpaintingSettings:
     """How holes are filled. Compared on validation crops with 50 to 95 % of the pixels missing."""
 
     sparsity: float = 1.0  #: Cost of a unit of code, in noise floors.
-    rounds: int = 24  #: Iterations of the coding.
+    rounds: int = 8  #: Rounds of the coding.
     guess_weight: float = 0.02  #: Weight of a guessed pixel, relative to a measured one.
     measured_variance: float = 1e-8  #: Variance of measured pixels above the noise floor; only keeps it positive.
     large_hole_margin_px: int = 24  #: Context of a large hole.

@@ -1,0 +1,275 @@
+/* Sparse codes of patches: coordinate descent on the few atoms that matter, under squares or Huber's loss.
+ *
+ * A round weighs the residuals (large ones less, which makes Huber's loss a sum of squares), looks at all atoms, admits
+ * those that would help most, and descends on the admitted ones by their Gram matrix. Huber's threshold begins at the
+ * mean residual and falls to 1, so that large steps of depth are coded within a few rounds.
+ */
+#include "kernels.h"
+
+enum { LANES = 8, GROUP = 8, ADMITTED = 96, BLOCK = 16 };
+/* GROUP: patches that are worked on together. ADMITTED: most atoms of a patch. BLOCK: what rows are padded to. */
+
+typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t Flags __attribute__((vector_size(4 * LANES)));
+
+typedef struct {
+    float *residual, *weight, *pull, *scale, *slopes, *gram;
+    /* Residuals, their weights, their products, 1 / root of the floors; how much each atom would help; products of the
+     * admitted atoms. */
+    float code[ADMITTED], before[ADMITTED], slope[ADMITTED], price[ADMITTED], inverse[ADMITTED];
+    int64_t atom[ADMITTED], count, stride, patch;
+    float level, largest;
+    /* Huber's threshold of this round, and the largest gain of the last sweep. */
+} Coded;
+
+typedef struct {
+    int64_t pixels, atoms, robust, sweeps;
+    const float *rows, *columns, *prices;
+    float tolerance, fall;
+    float *weighted;
+} Work;
+
+static inline float size_of(float value) { return value < 0 ? -value : value; }
+
+static inline float dot(int64_t n, const float *a, const float *b) {
+    const Lanes *one = (const Lanes *)a, *other = (const Lanes *)b;
+    Lanes even = {0}, odd = {0};
+    for (int64_t at = 0; at < n / LANES; at += 2) {
+        even += one[at] * other[at];
+        odd += one[at + 1] * other[at + 1];
+    }
+    even += odd;
+    return ((even[0] + even[4]) + (even[2] + even[6])) + ((even[1] + even[5]) + (even[3] + even[7]));
+}
+
+/* Add `factor` times a row to another one. */
+static inline void add_row(int64_t n, float factor, const float *row, float *to) {
+    for (int64_t at = 0; at < n; at++) to[at] += factor * row[at];
+}
+
+/* Multiply some patches' pulls with sixteen atoms; each sum is added up in the same order, however many there are. */
+static inline __attribute__((always_inline)) void look_at(int some, const Work *work, Coded *const *coded, int64_t from) {
+    Lanes sums[4][2] = {{{0}}};
+    for (int64_t pixel = 0; pixel < work->pixels; pixel++) {
+        const Lanes *row = (const Lanes *)(work->columns + pixel * work->atoms + from);
+        for (int one = 0; one < some; one++) {
+            const float pull = coded[one]->pull[pixel];
+            const Lanes pulls = {pull, pull, pull, pull, pull, pull, pull, pull};
+            sums[one][0] += pulls * row[0];
+            sums[one][1] += pulls * row[1];
+        }
+    }
+    for (int one = 0; one < some; one++)
+        for (int half = 0; half < 2; half++) ((Lanes *)(coded[one]->slopes + from))[half] = sums[one][half];
+}
+
+/* Compute the slope of the energy along each atom, for a group of patches. */
+static void look(const Work *work, Coded *const *coded, int64_t count) {
+    int64_t first = 0;
+    for (; first + 4 <= count; first += 4)
+        for (int64_t from = 0; from < work->atoms; from += BLOCK) look_at(4, work, coded + first, from);
+    for (; first + 2 <= count; first += 2)
+        for (int64_t from = 0; from < work->atoms; from += BLOCK) look_at(2, work, coded + first, from);
+    for (; first < count; first++)
+        for (int64_t from = 0; from < work->atoms; from += BLOCK) look_at(1, work, coded + first, from);
+}
+
+static void weigh(const Work *work, Coded *mine) {
+    for (int64_t at = 0; at < work->pixels; at++) {
+        const float scale = mine->scale[at], size = size_of(mine->residual[at] * scale);
+        const float weight = scale * scale / (work->robust ? most(size, mine->level) : 1);
+        mine->weight[at] = weight;
+        mine->pull[at] = weight * mine->residual[at];
+    }
+}
+
+/* Choose lanes of one vector or another. A macro, because processors without AVX pass no such vectors. */
+#define CHOSEN(which, those, others) (((which) & (Flags)(those)) | (~(which) & (Flags)(others)))
+
+/* Admit atoms whose slope exceeds their price: of those with equal remainders by eight, the best. Count them. */
+static int64_t admit(const Work *work, Coded *mine) {
+    const int64_t before = mine->count;
+    for (int64_t at = 0; at < before; at++) {
+        mine->slope[at] = mine->slopes[mine->atom[at]];
+        mine->slopes[mine->atom[at]] = 0;
+    }
+    Lanes best = {0};
+    Flags place = {0};
+    best += work->tolerance;
+    for (int64_t from = 0; from < work->atoms; from += LANES) {
+        const Lanes slopes = *(const Lanes *)(mine->slopes + from);
+        const Lanes excess = (Lanes)CHOSEN(slopes < 0, -slopes, slopes) - *(const Lanes *)(work->prices + from);
+        const Flags better = excess > best, here = (Flags){0} + (int32_t)from;
+        best = (Lanes)CHOSEN(better, excess, best);
+        place = CHOSEN(better, here, place);
+    }
+    for (int64_t lane = 0; lane < LANES && mine->count < ADMITTED; lane++) {
+        if (!(best[lane] > work->tolerance)) continue;
+        const int64_t atom = place[lane] + lane;
+        mine->atom[mine->count] = atom;
+        mine->price[mine->count] = work->prices[atom];
+        mine->slope[mine->count] = mine->slopes[atom];
+        mine->code[mine->count++] = 0;
+    }
+    return mine->count - before;
+}
+
+/* Compute the weighted products of the admitted atoms with each other. */
+static void multiply_admitted(const Work *work, Coded *mine) {
+    const int64_t pixels = work->pixels, stride = (mine->count + LANES - 1) / LANES * LANES;
+    mine->stride = stride;
+    for (int64_t one = 0; one < mine->count; one++) {
+        const float *row = work->rows + mine->atom[one] * pixels;
+        for (int64_t at = 0; at < pixels; at++) work->weighted[at] = mine->weight[at] * row[at];
+        for (int64_t other = 0; other <= one; other++) {
+            const float product = dot(pixels, work->weighted, work->rows + mine->atom[other] * pixels);
+            mine->gram[one * stride + other] = mine->gram[other * stride + one] = product;
+        }
+        for (int64_t other = mine->count; other < stride; other++) mine->gram[one * stride + other] = 0;
+        mine->inverse[one] = 1 / most(mine->gram[one * stride + one], 1e-12f);
+        mine->before[one] = mine->code[one];
+    }
+    for (int64_t at = mine->count; at < stride; at++) mine->slope[at] = 0;
+}
+
+/* Minimise over one code. */
+static inline void improve(Coded *mine, int64_t at) {
+    const float *row = mine->gram + at * mine->stride, price = mine->price[at];
+    const float wanted = mine->code[at] * row[at] + mine->slope[at];
+    const float held = most(least(wanted, price), -price);
+    const float next = (wanted - held) * mine->inverse[at], step = next - mine->code[at];
+    const Lanes steps = {step, step, step, step, step, step, step, step};
+    mine->code[at] = next;
+    for (int64_t from = 0; from < mine->stride; from += LANES)
+        *(Lanes *)(mine->slope + from) -= steps * *(const Lanes *)(row + from);
+    mine->largest = most(mine->largest, step * step * row[at]);
+}
+
+/* Minimise over the codes of some patches, one after the other, until none gains more than the tolerance squared.
+ *
+ * A code waits for the one before it, so the processor works on the patches by turns.
+ */
+static void descend(const Work *work, Coded *const *some, int64_t count) {
+    Coded *going[GROUP];
+    for (int64_t one = 0; one < count; one++) going[one] = some[one];
+    for (int64_t sweep = 0; sweep < work->sweeps && count; sweep++) {
+        int64_t longest = 0, left = 0;
+        for (int64_t one = 0; one < count; one++) {
+            going[one]->largest = 0;
+            if (going[one]->count > longest) longest = going[one]->count;
+        }
+        for (int64_t at = 0; at < longest; at++)
+            for (int64_t one = 0; one < count; one++)
+                if (at < going[one]->count) improve(going[one], at);
+        for (int64_t one = 0; one < count; one++)
+            if (going[one]->largest >= work->tolerance * work->tolerance) going[left++] = going[one];
+        count = left;
+    }
+}
+
+/* Update the residuals by what the codes moved, and dismiss atoms without a code; return the largest gain. */
+static float settle(const Work *work, Coded *mine) {
+    float largest = 0;
+    int64_t kept = 0;
+    for (int64_t at = 0; at < mine->count; at++) {
+        const float step = mine->code[at] - mine->before[at];
+        largest = most(largest, step * step * mine->gram[at * mine->stride + at]);
+        if (step != 0) add_row(work->pixels, -step, work->rows + mine->atom[at] * work->pixels, mine->residual);
+    }
+    for (int64_t at = 0; at < mine->count; at++) {
+        mine->code[kept] = mine->code[at];
+        mine->price[kept] = mine->price[at];
+        mine->atom[kept] = mine->atom[at];
+        kept += mine->code[at] != 0;
+    }
+    mine->count = kept;
+    return largest;
+}
+
+/* Work one round on some patches; mark those that are done. */
+static void advance(const Work *work, Coded *const *some, int64_t count, int64_t left, int *done) {
+    int64_t admitted[GROUP];
+    for (int64_t one = 0; one < count; one++) weigh(work, some[one]);
+    look(work, some, count);
+    for (int64_t one = 0; one < count; one++) {
+        admitted[one] = admit(work, some[one]);
+        multiply_admitted(work, some[one]);
+    }
+    descend(work, some, count);
+    for (int64_t one = 0; one < count; one++) {
+        const float gain = settle(work, some[one]), level = some[one]->level;
+        done[one] = !left || (level <= 1 && !admitted[one] && gain < work->tolerance * work->tolerance);
+        some[one]->level = left <= 2 ? 1 : most(level / work->fall, 1);
+    }
+}
+
+/* Begin a patch without codes; an infinite floor or NaN = missing. */
+static void begin(const Work *work, Coded *mine, int64_t length, const float *patch, const float *floors) {
+    float sum = 0, known = 0;
+    mine->count = 0;
+    for (int64_t at = 0; at < work->pixels; at++) {
+        const int there = at < length && patch[at] == patch[at];
+        mine->scale[at] = there ? 1 / __builtin_sqrtf(floors[at]) : 0;
+        mine->residual[at] = mine->scale[at] > 0 ? patch[at] : 0;
+        sum += size_of(mine->residual[at]) * mine->scale[at];
+        known += mine->scale[at] > 0;
+    }
+    mine->level = work->robust ? most(sum / most(known, 1), 1) : 1;
+}
+
+/* Reconstruct a patch, and sum its absolute codes times their prices. */
+static void finish(const Work *work, const Coded *mine, int64_t length, float *fitted, float *spent) {
+    *spent = 0;
+    for (int64_t at = 0; at < length; at++) fitted[at] = 0;
+    for (int64_t one = 0; one < mine->count; one++) {
+        *spent += size_of(mine->code[one]) * mine->price[one];
+        add_row(length, mine->code[one], work->rows + mine->atom[one] * work->pixels, fitted);
+    }
+}
+
+/* Count the numbers that `codes_fit` needs as scratch. */
+KERNEL int64_t codes_scratch(int64_t pixels, int64_t atoms) {
+    return GROUP * (4 * pixels + atoms + ADMITTED * ADMITTED) + pixels;
+}
+
+/* Fit patches by their sparse codes.
+ *
+ * n patches of `length` pixels are padded to `pixels`; rows: (atoms, pixels), columns: the same transposed, prices: of
+ * each atom's code; pixels and atoms are multiples of 16. floors: noise variances, (n, length). robust: Huber's loss
+ * instead of squares. sweeps: most passes over the codes in a round. fall: of Huber's threshold, from round to round,
+ * a divisor. scratch: see `codes_scratch`. fitted: (n, length). spent: (n,), absolute codes times
+ * prices.
+ */
+KERNEL void codes_fit(int64_t n, int64_t length, int64_t pixels, int64_t atoms, const float *rows, const float *columns,
+                      const float *prices, const float *patches, const float *floors, int64_t robust, int64_t rounds,
+                      int64_t sweeps, float tolerance, float fall, float *scratch, float *fitted, float *spent) {
+    const int64_t share = 4 * pixels + atoms + ADMITTED * ADMITTED;
+    const Work work = {pixels, atoms, robust, sweeps, rows, columns, prices, tolerance, fall, scratch + GROUP * share};
+    Coded group[GROUP], *active[GROUP];
+    for (int64_t first = 0; first < n; first += GROUP) {
+        int64_t count = n - first < GROUP ? n - first : GROUP;
+        for (int64_t one = 0; one < count; one++) {
+            Coded *mine = active[one] = group + one;
+            float *own = scratch + one * share;
+            mine->residual = own;
+            mine->weight = own + pixels;
+            mine->pull = own + 2 * pixels;
+            mine->scale = own + 3 * pixels;
+            mine->slopes = own + 4 * pixels;
+            mine->gram = own + 4 * pixels + atoms;
+            mine->patch = first + one;
+            begin(&work, mine, length, patches + mine->patch * length, floors + mine->patch * length);
+        }
+        for (int64_t left = rounds - 1; left >= 0 && count; left--) {
+            int done[GROUP];
+            int64_t going = 0;
+            advance(&work, active, count, left, done);
+            for (int64_t one = 0; one < count; one++) {
+                const int64_t patch = active[one]->patch;
+                if (done[one]) finish(&work, active[one], length, fitted + patch * length, spent + patch);
+                else active[going++] = active[one];
+            }
+            count = going;
+        }
+    }
+}
