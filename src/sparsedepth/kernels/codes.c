@@ -6,8 +6,8 @@
  */
 #include "kernels.h"
 
-enum { LANES = 8, GROUP = 8, ADMITTED = 96, BLOCK = 16 };
-/* GROUP: patches that are worked on together. ADMITTED: most atoms of a patch. BLOCK: what rows are padded to. */
+enum { LANES = 8, GROUP = 8, ADMITTED = 96 };
+/* GROUP: patches that are worked on together. ADMITTED: most atoms of a patch. */
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t Flags __attribute__((vector_size(4 * LANES)));
