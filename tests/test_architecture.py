@@ -83,7 +83,7 @@ MAY_IMPORT = {
     "metrics": {"vocabulary", "checks"},
     "stereo": {"extras", "vocabulary", "geometry", "neighbourhood", "components", "fitted", "parallel", "kernels"},
     "matching": {"vocabulary", "containers", "stereo", "belief", "sensors", "input_warnings"},
-    "sensors": {"vocabulary", "tiling", "atomic_files", "parallel"},
+    "sensors": {"vocabulary", "tiling", "atomic_files", "parallel", "kernels"},
     "hole_filling": {"vocabulary", "holes"},
     "streams": {"vocabulary", "checks", "containers", "geometry", "sensors", "hole_filling", "kernels", "parallel"},
     "stream_video": {"extras", "vocabulary", "atomic_files"},

@@ -10,7 +10,7 @@
 #define KERNEL __attribute__((visibility("default")))
 #endif
 
-/* Disparities are padded to a multiple of this number, so that their loops fill the registers of the processor. */
+/* Disparities, pixels and atoms are padded to a multiple of this, so that their loops fill the registers. */
 enum { BLOCK = 16 };
 
 static inline float least(float a, float b) { return a < b ? a : b; }

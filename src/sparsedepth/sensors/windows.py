@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsedepth.parallel import one_blas_thread
+from sparsedepth.kernels import windows as kernels
 from sparsedepth.sensors.laws import Correlation
 from sparsedepth.sensors.settings import MAD_TO_STD, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
@@ -72,25 +72,21 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     rows = _dense_windows(values, settings)
     if len(rows) == 0:
         return WindowFits(rows, np.zeros(rows.shape, bool), np.zeros(0), np.zeros(0), 0)
-    with one_blas_thread:  # several would add up in another order
-        return _fitted(rows, settings)
+    return _fitted(rows, settings)
 
 
 def _fitted(rows: Floats, settings: SensorSettings) -> WindowFits:
-    """Fit the surfaces of windows (n, pixels), and choose those that are explained."""
-    level = _row_medians(rows[:, _sampled(settings)])
-    valid = np.isfinite(rows)
-    centred = np.where(valid, rows - level[:, None], 0.0)
-    spread = _row_medians(np.where(valid, np.abs(centred), np.nan)[:, _sampled(settings)])
-    spread = np.maximum(spread, 1e-9 * np.abs(level) + 1e-300)
-    scaled = (centred / spread[:, None]).astype(np.float32)
-    residual, scale = _robust_residuals(scaled, valid, settings)
-    inlier = valid & (np.abs(residual) <= settings.inlier_sigmas * scale[:, None])
-    count = inlier.sum(1)
-    std = np.sqrt(np.where(inlier, residual, 0).astype(np.float32) ** 2 @ np.ones(rows.shape[1], np.float32))
-    std = std / np.sqrt(np.maximum(count - N_TERMS, 1))
-    good = (count >= settings.window_inliers * valid.sum(1)) & np.isfinite(level)
-    return WindowFits(residual, inlier, std * spread, level, len(rows)).chosen(good)
+    """Fit the surfaces of windows (n, pixels) with Tukey's biweight, and choose those that are explained."""
+    (n, pixels), sample = rows.shape, _sampled(settings)
+    basis = np.ascontiguousarray(quadratic_basis(settings.window_px).T, np.float32)
+    residual, inlier = np.empty(rows.shape, np.float32), np.empty(rows.shape, np.uint8)
+    std, level, counts = np.empty(n), np.empty(n), np.empty((n, 2), np.int64)
+    scratch, wide = np.empty(3 * pixels + len(sample), np.float32), np.empty(len(sample))
+    sizes, limits = (n, pixels, len(sample)), (MAD_TO_STD, settings.tukey, settings.inlier_sigmas)
+    arrays = (np.ascontiguousarray(rows, np.float64), basis, sample.astype(np.int64), settings.fit_iterations)
+    kernels.fit(*sizes, *arrays, *limits, scratch, wide, residual, inlier, std, level, counts)
+    good = (counts[:, 0] >= settings.window_inliers * counts[:, 1]) & np.isfinite(level)
+    return WindowFits(residual, inlier.view(bool), std, level, n).chosen(good)
 
 
 def _dense_windows(values: DepthMap, settings: SensorSettings) -> Floats:
@@ -115,36 +111,6 @@ def _sample_numbers(side: int, count: int) -> NDArray[np.intp]:
 
 def _sampled(settings: SensorSettings) -> NDArray[np.intp]:
     return _sample_numbers(settings.window_px, settings.fit_pixels)
-
-
-def _row_medians(rows: Floats) -> Floats:
-    """Compute the median of the valid values of each row; NaN where there is none."""
-    ordered = np.sort(rows, axis=1)
-    count = np.isfinite(ordered).sum(1)
-    middle = np.maximum(count - 1, 0) // 2
-    found = ordered[np.arange(len(rows)), middle]
-    return np.where(count > 0, found, np.nan)
-
-
-def _robust_residuals(scaled: Floats, valid: NDArray[np.bool_], settings: SensorSettings) -> tuple[Floats, Floats]:
-    """Compute residuals of surfaces fitted with Tukey's biweight, and their robust scale."""
-    basis = quadratic_basis(settings.window_px).astype(np.float32)
-    products = (basis[:, :, None] * basis[:, None, :]).reshape(len(basis), N_TERMS**2)
-    sample = _sampled(settings)
-    weight = valid.astype(np.float32)
-    residual, scale = scaled, np.zeros(len(scaled), np.float32)
-    for round_ in range(settings.fit_iterations):
-        normal = (weight @ products).reshape(-1, N_TERMS, N_TERMS) + np.float32(1e-6) * np.eye(
-            N_TERMS, dtype=np.float32
-        )
-        right = (weight * scaled) @ basis
-        residual = scaled - np.linalg.solve(normal, right[..., None])[..., 0] @ basis.T
-        missing = np.where(valid[:, sample], np.abs(residual[:, sample]), np.float32(np.nan))
-        scale = np.maximum(MAD_TO_STD * np.nan_to_num(_row_medians(missing)), 1e-12).astype(np.float32)
-        if round_ < settings.fit_iterations - 1:
-            ratio = np.clip(residual / (settings.tukey * scale)[:, None], -2, 2)
-            weight = np.where(valid, np.maximum(1 - ratio * ratio, 0) ** 2, 0).astype(np.float32)
-    return np.where(valid, residual, 0), scale
 
 
 def estimate_correlation(fits: WindowFits, settings: SensorSettings) -> Correlation:
