@@ -5,12 +5,10 @@
  * mean residual and falls to 1, so that large steps of depth are coded within a few rounds.
  */
 #include "kernels.h"
+#include "lanes.h"
 
-enum { LANES = 8, GROUP = 8, ADMITTED = 96 };
+enum { GROUP = 8, ADMITTED = 96 };
 /* GROUP: patches that are worked on together. ADMITTED: most atoms of a patch. */
-
-typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t Flags __attribute__((vector_size(4 * LANES)));
 
 typedef struct {
     float *residual, *weight, *pull, *scale, *slopes, *gram;
@@ -33,13 +31,15 @@ static inline float size_of(float value) { return value < 0 ? -value : value; }
 
 static inline float dot(int64_t n, const float *a, const float *b) {
     const Lanes *one = (const Lanes *)a, *other = (const Lanes *)b;
-    Lanes even = {0}, odd = {0};
-    for (int64_t at = 0; at < n / LANES; at += 2) {
-        even += one[at] * other[at];
-        odd += one[at + 1] * other[at + 1];
-    }
-    even += odd;
-    return ((even[0] + even[4]) + (even[2] + even[6])) + ((even[1] + even[5]) + (even[3] + even[7]));
+    Lanes even[PARTS] = {{0}}, odd[PARTS] = {{0}};
+    float sums[LANES];
+    for (int64_t at = 0; at < n / HELD; at += 2 * PARTS)
+        for (int part = 0; part < PARTS; part++) {
+            even[part] += one[at + part] * other[at + part];
+            odd[part] += one[at + PARTS + part] * other[at + PARTS + part];
+        }
+    for (int part = 0; part < PARTS; part++) ((Lanes *)sums)[part] = even[part] + odd[part];
+    return sum_lanes(sums);
 }
 
 /* Add `factor` times a row to another one. */
@@ -49,18 +49,15 @@ static inline void add_row(int64_t n, float factor, const float *row, float *to)
 
 /* Multiply some patches' pulls with sixteen atoms; each sum is added up in the same order, however many there are. */
 static inline __attribute__((always_inline)) void look_at(int some, const Work *work, Coded *const *coded, int64_t from) {
-    Lanes sums[4][2] = {{{0}}};
+    enum { WIDTH = BLOCK / HELD };
+    Lanes sums[4][WIDTH] = {{{0}}};
     for (int64_t pixel = 0; pixel < work->pixels; pixel++) {
         const Lanes *row = (const Lanes *)(work->columns + pixel * work->atoms + from);
-        for (int one = 0; one < some; one++) {
-            const float pull = coded[one]->pull[pixel];
-            const Lanes pulls = {pull, pull, pull, pull, pull, pull, pull, pull};
-            sums[one][0] += pulls * row[0];
-            sums[one][1] += pulls * row[1];
-        }
+        for (int one = 0; one < some; one++)
+            for (int part = 0; part < WIDTH; part++) sums[one][part] += row[part] * coded[one]->pull[pixel];
     }
     for (int one = 0; one < some; one++)
-        for (int half = 0; half < 2; half++) ((Lanes *)(coded[one]->slopes + from))[half] = sums[one][half];
+        for (int part = 0; part < WIDTH; part++) ((Lanes *)(coded[one]->slopes + from))[part] = sums[one][part];
 }
 
 /* Compute the slope of the energy along each atom, for a group of patches. */
@@ -93,19 +90,24 @@ static int64_t admit(const Work *work, Coded *mine) {
         mine->slope[at] = mine->slopes[mine->atom[at]];
         mine->slopes[mine->atom[at]] = 0;
     }
-    Lanes best = {0};
-    Flags place = {0};
-    best += work->tolerance;
-    for (int64_t from = 0; from < work->atoms; from += LANES) {
-        const Lanes slopes = *(const Lanes *)(mine->slopes + from);
-        const Lanes excess = (Lanes)CHOSEN(slopes < 0, -slopes, slopes) - *(const Lanes *)(work->prices + from);
-        const Flags better = excess > best, here = (Flags){0} + (int32_t)from;
-        best = (Lanes)CHOSEN(better, excess, best);
-        place = CHOSEN(better, here, place);
+    float best[LANES];
+    int32_t place[LANES];
+    for (int part = 0; part < PARTS; part++) {
+        Lanes most_yet = (Lanes){0} + work->tolerance;
+        Flags where = {0};
+        for (int64_t from = part * HELD; from < work->atoms; from += LANES) {
+            const Lanes slopes = *(const Lanes *)(mine->slopes + from);
+            const Lanes excess = (Lanes)CHOSEN(slopes < 0, -slopes, slopes) - *(const Lanes *)(work->prices + from);
+            const Flags better = excess > most_yet, here = (Flags){0} + (int32_t)from;
+            most_yet = (Lanes)CHOSEN(better, excess, most_yet);
+            where = CHOSEN(better, here, where);
+        }
+        ((Lanes *)best)[part] = most_yet;
+        ((Flags *)place)[part] = where;
     }
     for (int64_t lane = 0; lane < LANES && mine->count < ADMITTED; lane++) {
         if (!(best[lane] > work->tolerance)) continue;
-        const int64_t atom = place[lane] + lane;
+        const int64_t atom = place[lane] + lane % HELD;
         mine->atom[mine->count] = atom;
         mine->price[mine->count] = work->prices[atom];
         mine->slope[mine->count] = mine->slopes[atom];
@@ -138,10 +140,9 @@ static inline void improve(Coded *mine, int64_t at) {
     const float wanted = mine->code[at] * row[at] + mine->slope[at];
     const float held = most(least(wanted, price), -price);
     const float next = (wanted - held) * mine->inverse[at], step = next - mine->code[at];
-    const Lanes steps = {step, step, step, step, step, step, step, step};
     mine->code[at] = next;
-    for (int64_t from = 0; from < mine->stride; from += LANES)
-        *(Lanes *)(mine->slope + from) -= steps * *(const Lanes *)(row + from);
+    for (int64_t from = 0; from < mine->stride; from += HELD)
+        *(Lanes *)(mine->slope + from) -= *(const Lanes *)(row + from) * step;
     mine->largest = most(mine->largest, step * step * row[at]);
 }
 

@@ -1,5 +1,6 @@
 /* Robust quadratic surfaces of windows of a map, as sensors.windows fits them. NaN = missing. */
 #include "kernels.h"
+#include "lanes.h"
 
 #define REAL float
 #define NAME(name) name##_float
@@ -12,22 +13,23 @@
 #undef REAL
 #undef NAME
 
-enum { LANES = 8, TERMS = 6 };
-
-typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+enum { TERMS = 6 };
 
 /* Add up the products of three rows; the last one may be omitted. */
 static inline float sum_products(int64_t n, const float *a, const float *b, const float *c) {
-    Lanes sum = {0};
-    float rest = 0;
+    Lanes sum[PARTS] = {{0}};
+    float rest = 0, sums[LANES];
     int64_t at = 0;
-    for (; at + LANES <= n; at += LANES) {
-        Lanes product = *(const Lanes *)(a + at) * *(const Lanes *)(b + at);
-        if (c) product *= *(const Lanes *)(c + at);
-        sum += product;
-    }
+    for (; at + LANES <= n; at += LANES)
+        for (int part = 0; part < PARTS; part++) {
+            const int64_t from = at + part * HELD;
+            Lanes product = *(const Lanes *)(a + from) * *(const Lanes *)(b + from);
+            if (c) product *= *(const Lanes *)(c + from);
+            sum[part] += product;
+        }
     for (; at < n; at++) rest += a[at] * b[at] * (c ? c[at] : 1);
-    return rest + (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7])));
+    for (int part = 0; part < PARTS; part++) ((Lanes *)sums)[part] = sum[part];
+    return rest + sum_lanes(sums);
 }
 
 /* Solve a positive definite system by elimination; the matrix is lost. */
