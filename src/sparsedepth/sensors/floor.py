@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsedepth.kernels import floor as kernels
 from sparsedepth.sensors.blind import ROUNDING, step_points
-from sparsedepth.sensors.filters import shifted
 from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
@@ -97,24 +97,7 @@ def _shown(depth: Floats) -> Floats:
     The smallest of the differences in four directions leaves planes and straight edges out. Medians of three, twice
     along both axes, see nearly 5 x 5 pixels and ignore outliers. Noise of variance one has a median of `SHOWN`.
     """
-    padded = np.pad(depth, 1, constant_values=np.nan)
-    centre = padded[1:-1, 1:-1]
-    shown, seen = np.full(depth.shape, np.nan), np.zeros(depth.shape, np.uint8)
-    for rows, columns in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        ahead, behind = (shifted(padded, sign * rows, sign * columns, 1) for sign in (1, -1))
-        difference = np.abs(ahead + behind - 2 * centre)
-        shown = np.fmin(shown, difference)
-        seen += np.isfinite(difference)
-    shown = np.where(seen > 1, shown, np.nan)  # a single direction may cross an edge
-    for _ in range(2):
-        shown = _median_of_three(_median_of_three(shown).T).T
-    return np.where(np.isfinite(depth), np.where(np.isfinite(shown), shown, 0.0) / SHOWN, np.nan)
-
-
-def _median_of_three(values: Floats) -> Floats:
-    """Return the median of each value and its neighbours in the row; of fewer than three, the smallest or its own."""
-    padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.nan)
-    left, right = padded[:, :-2], padded[:, 2:]
-    centre = np.where(np.isnan(values), np.fmin(left, right), values)
-    left, right = (np.where(np.isnan(side), centre, side) for side in (left, right))
-    return np.maximum(np.minimum(left, centre), np.minimum(np.maximum(left, centre), right))
+    depth = np.ascontiguousarray(depth, np.float64)
+    shown, scratch = np.empty_like(depth), np.empty_like(depth)
+    kernels.shown(*depth.shape, depth, SHOWN, scratch, shown)
+    return shown

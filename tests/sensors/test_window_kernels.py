@@ -1,0 +1,84 @@
+"""The kernels of one frame's noise: each computes what slow lines of NumPy do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sparsedepth.sensors.floor import SHOWN, least_std
+from sparsedepth.sensors.settings import DEFAULT, MAD_TO_STD
+from sparsedepth.sensors.windows import fit_windows, quadratic_basis
+
+
+def rough_map(height, width, missing=0.1):
+    rng = np.random.default_rng(height)
+    y, x = np.mgrid[:height, :width] / 40
+    depth = 2 + np.sin(x) * np.cos(y) + 0.01 * rng.standard_normal((height, width))
+    depth[rng.random(depth.shape) < 0.03] += 1
+    depth[rng.random(depth.shape) < missing] = np.nan
+    return depth
+
+
+def slow_median(values):
+    """Return the lower median of the valid values."""
+    ordered = np.sort(values[np.isfinite(values)])
+    return ordered[(len(ordered) - 1) // 2] if len(ordered) else 0.0
+
+
+def slow_fit(window, settings):
+    """Fit one window whose every pixel is sampled: residuals in its own spread, the spread and the inliers."""
+    basis, level = quadratic_basis(settings.window_px), slow_median(window)
+    spread, valid = slow_median(np.abs(window - level)), np.isfinite(window)
+    values, weight = np.where(valid, (window - level) / spread, 0), valid.astype(float)
+    for _ in range(settings.fit_iterations):
+        normal = (basis.T * weight) @ basis + 1e-6 * np.eye(6)
+        residual = values - basis @ np.linalg.solve(normal, basis.T @ (weight * values))
+        scale = max(MAD_TO_STD * slow_median(np.where(valid, np.abs(residual), np.nan)), 1e-12)
+        weight = valid * np.maximum(1 - np.square(residual / (settings.tukey * scale)), 0) ** 2
+    inlier = valid & (np.abs(residual) <= settings.inlier_sigmas * scale)
+    std = spread * np.sqrt(np.square(residual[inlier]).sum() / max(inlier.sum() - 6, 1))
+    return np.where(valid, residual, 0), inlier, std, level
+
+
+@pytest.mark.parametrize("side", [16, 17])
+def test_windows_are_fitted_as_one_by_one(side):
+    settings = replace(DEFAULT, window_px=side, window_stride_px=side, fit_pixels=side**2, window_inliers=0.0)
+    depth = rough_map(4 * side, 3 * side)
+    fits = fit_windows(depth, settings)
+    windows = depth.reshape(4, side, 3, side).swapaxes(1, 2).reshape(12, side**2)
+    slow = [slow_fit(window, settings) for window in windows]
+    assert fits.tried == len(slow) == len(fits.std)
+    for at, name in enumerate(("residual", "inlier", "std", "level")):
+        assert_allclose(getattr(fits, name), np.stack([each[at] for each in slow]), rtol=1e-3, atol=2e-4)
+
+
+def slow_shown(depth):
+    """Compute what second differences show around each pixel."""
+    padded = np.pad(depth, 1, constant_values=np.nan)
+    height, width = depth.shape
+    at = lambda down, right: padded[1 + down : 1 + down + height, 1 + right : 1 + right + width]  # noqa: E731
+    ways = ((0, 1), (1, 0), (1, 1), (1, -1))
+    differences = np.stack([np.abs(at(*way) + at(-way[0], -way[1]) - 2 * depth) for way in ways])
+    enough = np.isfinite(differences).sum(axis=0) > 1
+    shown = np.where(enough, np.fmin.reduce(differences), np.nan)
+    for _ in range(2):
+        shown = slow_median_of_three(slow_median_of_three(shown).T).T
+    return np.where(np.isfinite(depth), np.nan_to_num(shown) / SHOWN, np.nan)
+
+
+def slow_median_of_three(values):
+    padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.nan)
+    left, right = padded[:, :-2], padded[:, 2:]
+    centre = np.where(np.isnan(values), np.fmin(left, right), values)
+    left, right = (np.where(np.isnan(side), centre, side) for side in (left, right))
+    return np.maximum(np.minimum(left, centre), np.minimum(np.maximum(left, centre), right))
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (1, 30), (30, 1), (2, 3), (3, 3)])
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.8])
+def test_the_floor_is_that_of_the_slow_one(shape, missing):
+    depth = rough_map(*shape, missing)
+    assert_array_equal(least_std(depth), slow_shown(depth))
