@@ -16,14 +16,14 @@ typedef struct {
      * admitted atoms. */
     float code[ADMITTED], before[ADMITTED], slope[ADMITTED], price[ADMITTED], inverse[ADMITTED];
     int64_t atom[ADMITTED], count, stride, patch;
-    float level, largest;
-    /* Huber's threshold of this round, and the largest gain of the last sweep. */
+    float level, largest, ridge;
+    /* Huber's threshold of this round, the largest gain of the last sweep, and the cost of half a squared code. */
 } Coded;
 
 typedef struct {
     int64_t pixels, atoms, robust, sweeps;
     const float *rows, *columns, *prices;
-    float tolerance, fall;
+    float tolerance, fall, ridge;
     float *weighted;
 } Work;
 
@@ -71,10 +71,13 @@ static void look(const Work *work, Coded *const *coded, int64_t count) {
         for (int64_t from = 0; from < work->atoms; from += BLOCK) look_at(1, work, coded + first, from);
 }
 
+/* Weigh residuals. While the threshold falls, Huber's loss is smooth: equal weights would let many atoms tie. */
 static void weigh(const Work *work, Coded *mine) {
+    const float level = mine->level;
     for (int64_t at = 0; at < work->pixels; at++) {
         const float scale = mine->scale[at], size = size_of(mine->residual[at] * scale);
-        const float weight = scale * scale / (work->robust ? most(size, mine->level) : 1);
+        const float sharp = most(size, 1), smooth = __builtin_sqrtf(level * level + size * size);
+        const float weight = scale * scale / (work->robust ? (level > 1 ? smooth : sharp) : 1);
         mine->weight[at] = weight;
         mine->pull[at] = weight * mine->residual[at];
     }
@@ -83,15 +86,19 @@ static void weigh(const Work *work, Coded *mine) {
 /* Choose lanes of one vector or another. A macro, because processors without AVX pass no such vectors. */
 #define CHOSEN(which, those, others) (((which) & (Flags)(those)) | (~(which) & (Flags)(others)))
 
-/* Admit atoms whose slope exceeds their price: of those with equal remainders by eight, the best. Count them. */
-static int64_t admit(const Work *work, Coded *mine) {
-    const int64_t before = mine->count;
-    for (int64_t at = 0; at < before; at++) {
-        mine->slope[at] = mine->slopes[mine->atom[at]];
-        mine->slopes[mine->atom[at]] = 0;
+/* Find the atom of a lane that would help most, and how much. */
+static inline float best_of_lane(const Work *work, const Coded *mine, int64_t lane, int32_t *atom) {
+    float best = work->tolerance;
+    for (int64_t at = lane; at < work->atoms; at += LANES) {
+        const float excess = size_of(mine->slopes[at]) - work->prices[at];
+        *atom = excess > best ? (int32_t)at : *atom;
+        best = most(excess, best);
     }
-    float best[LANES];
-    int32_t place[LANES];
+    return best;
+}
+
+/* Find the atoms that would help most: one for each lane of a vector. */
+static inline void best_of_lanes(const Work *work, const Coded *mine, float *best, int32_t *atom) {
     for (int part = 0; part < PARTS; part++) {
         Lanes most_yet = (Lanes){0} + work->tolerance;
         Flags where = {0};
@@ -103,15 +110,32 @@ static int64_t admit(const Work *work, Coded *mine) {
             where = CHOSEN(better, here, where);
         }
         ((Lanes *)best)[part] = most_yet;
-        ((Flags *)place)[part] = where;
+        ((Flags *)atom)[part] = where;
     }
-    for (int64_t lane = 0; lane < LANES && mine->count < ADMITTED; lane++) {
-        if (!(best[lane] > work->tolerance)) continue;
-        const int64_t atom = place[lane] + lane % HELD;
-        mine->atom[mine->count] = atom;
-        mine->price[mine->count] = work->prices[atom];
-        mine->slope[mine->count] = mine->slopes[atom];
+    for (int lane = 0; lane < LANES; lane++) atom[lane] += lane % HELD;
+}
+
+/* Admit the atoms whose slope exceeds their price most, eight at most; count them. */
+static int64_t admit(const Work *work, Coded *mine) {
+    const int64_t before = mine->count, end = before + LANES < ADMITTED ? before + LANES : ADMITTED;
+    float best[LANES];
+    int32_t atom[LANES];
+    for (int64_t at = 0; at < before; at++) {
+        mine->slope[at] = mine->slopes[mine->atom[at]];
+        mine->slopes[mine->atom[at]] = 0;
+    }
+    best_of_lanes(work, mine, best, atom);
+    while (mine->count < end) {
+        int lane = 0;
+        for (int other = 1; other < LANES; other++) lane = best[other] > best[lane] ? other : lane;
+        if (!(best[lane] > work->tolerance)) break;
+        const int64_t found = atom[lane];
+        mine->atom[mine->count] = found;
+        mine->price[mine->count] = work->prices[found];
+        mine->slope[mine->count] = mine->slopes[found];
         mine->code[mine->count++] = 0;
+        mine->slopes[found] = 0;
+        best[lane] = best_of_lane(work, mine, lane, atom + lane);
     }
     return mine->count - before;
 }
@@ -128,6 +152,8 @@ static void multiply_admitted(const Work *work, Coded *mine) {
             mine->gram[one * stride + other] = mine->gram[other * stride + one] = product;
         }
         for (int64_t other = mine->count; other < stride; other++) mine->gram[one * stride + other] = 0;
+        mine->gram[one * stride + one] += mine->ridge;
+        mine->slope[one] -= mine->ridge * mine->code[one];
         mine->inverse[one] = 1 / most(mine->gram[one * stride + one], 1e-12f);
         mine->before[one] = mine->code[one];
     }
@@ -215,7 +241,9 @@ static void begin(const Work *work, Coded *mine, int64_t length, const float *pa
         sum += size_of(mine->residual[at]) * mine->scale[at];
         known += mine->scale[at] > 0;
     }
-    mine->level = work->robust ? most(sum / most(known, 1), 1) : 1;
+    const float mean = most(sum / most(known, 1), 1);
+    mine->level = work->robust ? mean : 1;
+    mine->ridge = work->ridge / mean;
 }
 
 /* Reconstruct a patch, and sum its absolute codes times their prices. */
@@ -238,14 +266,16 @@ KERNEL int64_t codes_scratch(int64_t pixels, int64_t atoms) {
  * n patches of `length` pixels are padded to `pixels`; rows: (atoms, pixels), columns: the same transposed, prices: of
  * each atom's code; pixels and atoms are multiples of 16. floors: noise variances, (n, length). robust: Huber's loss
  * instead of squares. sweeps: most passes over the codes in a round. fall: of Huber's threshold, from round to round,
- * a divisor. scratch: see `codes_scratch`. fitted: (n, length). spent: (n,), absolute codes times
- * prices.
+ * a divisor. ridge: cost of half a squared code, times the mean residual. scratch: see `codes_scratch`. fitted: (n,
+ * length). spent: (n,), absolute codes times prices.
  */
 KERNEL void codes_fit(int64_t n, int64_t length, int64_t pixels, int64_t atoms, const float *rows, const float *columns,
                       const float *prices, const float *patches, const float *floors, int64_t robust, int64_t rounds,
-                      int64_t sweeps, float tolerance, float fall, float *scratch, float *fitted, float *spent) {
+                      int64_t sweeps, float tolerance, float fall, float ridge, float *scratch, float *fitted,
+                      float *spent) {
     const int64_t share = 4 * pixels + atoms + ADMITTED * ADMITTED;
-    const Work work = {pixels, atoms, robust, sweeps, rows, columns, prices, tolerance, fall, scratch + GROUP * share};
+    const Work work = {pixels, atoms, robust, sweeps, rows, columns, prices, tolerance, fall, ridge,
+                       scratch + GROUP * share};
     Coded group[GROUP], *active[GROUP];
     for (int64_t first = 0; first < n; first += GROUP) {
         int64_t count = n - first < GROUP ? n - first : GROUP;

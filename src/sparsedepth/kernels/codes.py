@@ -14,6 +14,6 @@ BLOCK = 16
 scratch = kernel("codes_scratch", INT, INT, result=INT)
 """Count the numbers of scratch for patches: (pixels, atoms)."""
 
-fit = kernel("codes_fit", *(INT,) * 4, *(_F,) * 5, *(INT,) * 3, FLOAT, FLOAT, _F, _F, _F)
+fit = kernel("codes_fit", *(INT,) * 4, *(_F,) * 5, *(INT,) * 3, FLOAT, FLOAT, FLOAT, _F, _F, _F)
 """Fit patches: (n, length, pixels, atoms, rows, columns, prices, patches, floors, robust, rounds, sweeps, tolerance,
-fall, scratch, fitted, spent)."""
+fall, ridge, scratch, fitted, spent)."""

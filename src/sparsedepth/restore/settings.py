@@ -42,9 +42,9 @@ class CodingSettings(Qualities):
 
     noise_floor: float = 0.02  #: sd; residuals below it cost their square, larger ones their size (Huber).
     sparsity: float = 1.2  #: Cost of a unit of code, in noise floors.
-    fast: Effort = Effort(5, 8)
-    balanced: Effort = Effort(2, 8)
-    best: Effort = Effort(1, 12)
+    fast: Effort = Effort(5, 12)
+    balanced: Effort = Effort(2, 12)
+    best: Effort = Effort(1, 16)
     window: float = 0.2  #: Standard deviation of the weight of a patch's pixels, in patch sides.
 
 
@@ -59,7 +59,7 @@ class ScoreSettings:
     border_valid_fraction: float = 0.7
     rescore_above: float = 1.0  #: Score above which a pixel is scored again.
     rescore_sparsity: float = 1.1  #: Cost of a unit of code in the second scoring, in noise floors.
-    rescore_rounds: int = 8  #: Rounds of the second scoring.
+    rescore_rounds: int = 12  #: Rounds of the second scoring.
     core_weight: float = 0.4  #: Relative weight from which a pixel lies in the core of a patch.
     equal_difference: float = 1e-6  #: sd; smaller differences are none.
     min_equal_fraction: float = 0.2  #: Fraction of equal neighbours from which a map is quantised.
@@ -199,7 +199,7 @@ class InpaintingSettings:
     """How holes are filled. Compared on validation crops with 50 to 95 % of the pixels missing."""
 
     sparsity: float = 1.0  #: Cost of a unit of code, in noise floors.
-    rounds: int = 8  #: Rounds of the coding.
+    rounds: int = 12  #: Rounds of the coding.
     guess_weight: float = 0.02  #: Weight of a guessed pixel, relative to a measured one.
     measured_variance: float = 1e-8  #: Variance of measured pixels above the noise floor; only keeps it positive.
     large_hole_margin_px: int = 24  #: Context of a large hole.
