@@ -17,7 +17,7 @@ from sparsedepth.stereo.occlusion import fill_background
 from sparsedepth.stereo.opencv import mean_shift_segments
 from sparsedepth.stereo.prior import Feedback, data_deviation, with_belief
 from sparsedepth.stereo.proposals import level, planes, random_map, smoothed
-from sparsedepth.stereo.solvers.graph_cut import energy, potts_weights
+from sparsedepth.stereo.solvers.graph_cut import energy, improve, potts_weights, solve
 from sparsedepth.stereo.solvers.second_order import energy_of
 from sparsedepth.stereo.solvers.semi_global import MAX_PATH, _scale
 from sparsedepth.stereo.solvers.winner_takes_all import winner
@@ -298,3 +298,18 @@ def test_segments_are_numbered_from_zero_on(rng):
     found = mean_shift_segments(left)
     assert_array_equal(np.unique(found), np.arange(found.max() + 1))
     assert found[0, 0] != found[0, -1]
+
+
+@pytest.mark.parametrize("move", ["swap", "expansion"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_map_that_no_move_improves_is_not_improved_by_starting_again(seed, move):
+    rng = np.random.default_rng(seed)
+    pair, volume = pair_of(rng, (8, 12)), rng.uniform(0, 30, (7, 8, 12)).astype(np.float32)
+
+    def unary(disparity):
+        return np.take_along_axis(volume, disparity.astype(int)[None], 0)[0]
+
+    found = solve(unary, pair, None, rng, move=move, potts=6.0, cycles=50)
+    (again,) = improve(unary, pair, found, rng, move=move, potts=6.0, cycles=50)
+    assert again.changed == 0
+    assert_array_equal(again.disparity, found)

@@ -14,12 +14,13 @@ from sparsedepth.geometry import Intrinsics
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor
 from sparsedepth.streams.align import _averaged, _Surface, align
 from sparsedepth.streams.axis import Axis
-from sparsedepth.streams.belief import Belief, Change
+from sparsedepth.streams.belief import Belief, Change, Updater
 from sparsedepth.streams.changes import Arrivals, follow_surfaces
 from sparsedepth.streams.disagreement import remove_disagreement
 from sparsedepth.streams.drifts import Drifts
 from sparsedepth.streams.flow import shows_motion
 from sparsedepth.streams.learning import learned
+from sparsedepth.streams.report import Reporter
 from sparsedepth.streams.settings import DEFAULT
 from sparsedepth.streams.stillness import Stillness
 from sparsedepth.streams.warp import View
@@ -463,3 +464,13 @@ def test_cells_are_seen_along_the_mean_ray_of_their_pixels():
     for ours, rays in zip(cells.view.intrinsics.rays(cells.view.shape), VIEW.intrinsics.rays(SHAPE), strict=True):
         every = np.broadcast_to(rays, SHAPE).reshape(40, 3, 50, 3).mean((1, 3))
         assert_allclose(np.broadcast_to(ours, (40, 50)), every, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", [1.0, 0.3])
+def test_what_frames_leave_is_a_part_of_the_noise_at_every_depth(level):
+    sensor = Sensor(noise=PowerLaw(constant=2.0, factor=3e-6), step=PowerLaw(constant=1.0))
+    depth = np.linspace(600.0, 3000.0, 50)
+    axis = Axis.of(sensor, depth, DEFAULT)
+    updater = Updater((8, 8), 0.0, Correlation(), DEFAULT)
+    found = Reporter(sensor, axis, updater, None, DEFAULT)._after_frames(depth, level)
+    assert_allclose(found.std(depth), level * sensor.std(depth), rtol=5e-4)
