@@ -352,3 +352,11 @@ def test_quantiles_are_those_of_crossed_differences_in_blocks(rng):
         known = np.sort(crossed[np.isfinite(crossed)])
         expected = known[int(0.3 * len(known))] if len(known) > 18 else np.nan
         assert_allclose(found[y, x], expected)
+
+
+def test_noise_and_rounding_of_one_frame_together_are_what_it_shows(rng):
+    sensor = Sensor(noise=PowerLaw(constant=5.0), step=PowerLaw(constant=15.0), correlation=Correlation(2.0, 2.0, 2.0))
+    wall = 2000 + np.add(3.0 * np.mgrid[:160, :200][1], 2.0 * np.mgrid[:160, :200][0])
+    found = blind.diagnose(simulate(wall, sensor, rng)[0])
+    assert found is not None
+    assert found.sensor.std(2400.0) == pytest.approx(sensor.std(2400.0), rel=0.1)
