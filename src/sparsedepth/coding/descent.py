@@ -2,8 +2,8 @@
 
 Codes have a handful of atoms, so most of what ADMM multiplies is zero. Here a round looks at all atoms once, admits the
 most useful ones, and descends on the admitted ones alone. Huber's loss is a sum of squares whose weights follow the
-residuals. Its threshold falls from the mean residual to the noise floor within a few rounds: so a step is coded first,
-and what is left of it decides which pixels are outliers. A patch is done when a round admits nothing and gains nothing.
+residuals. Its threshold falls from the mean residual to the noise floor within a few rounds. So a step is coded first;
+what is left of it decides which pixels are outliers. A patch is done when a round admits nothing and gains nothing.
 
 The codes are those of `infer`, nearer to the minimum of Eq. 6 than ADMM in the same time. A patch's result depends on
 that patch alone, and on no BLAS.
