@@ -34,6 +34,7 @@ from mutants import Mutant, mutants_of, python_files
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "results" / "mutation.md"
 VERDICTS = Path(__file__).with_name("mutation_equivalents.json")
+EFFECTS = Path(__file__).with_name("mutation_survivors.json")
 ROOMS = ("coding", "restore", "stereo", "files", "sensors", "streams")
 COUNTED = ("arithmetic", "comparison")
 NOT_COLLECTED = (  # they start processes of their own, in which lines are not counted, or state no law of a room
@@ -362,7 +363,8 @@ def page(arguments: argparse.Namespace) -> None:
     """Write the page of results from the outcomes of one seed."""
     first, last = (read_outcomes(arguments.out, first=first) for first in (True, False))
     sizes = {room: sum(map(len, counted(room, ROOT))) for room in ROOMS}
-    text = mutation_page.text(first, last, sizes, arguments.seed, json.loads(VERDICTS.read_text()))
+    reasons, effects = (json.loads(file.read_text()) for file in (VERDICTS, EFFECTS))
+    text = mutation_page.text(first, last, sizes, arguments.seed, reasons, effects)
     PAGE.write_text(text)
 
 

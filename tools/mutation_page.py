@@ -58,6 +58,7 @@ def text(
     sizes: Mapping[str, int],
     seed: int,
     reasons: Mapping[str, str],
+    effects: Mapping[str, str],
 ) -> str:
     """Write the page.
 
@@ -71,6 +72,8 @@ def text(
         Sample that gives the numbers.
     reasons : mapping of str to str
         Why a mutant is equivalent, by its key.
+    effects : mapping of str to str
+        What a surviving mutant would change, by its key.
 
     Returns
     -------
@@ -89,7 +92,7 @@ def text(
             *table(tallies),
             "\n## Survivors\n",
             f"Of the {len(last)} mutants, tests that came later kill {later} more. {len(left)} survive:\n",
-            *(f"- {line(each)}" for each in ordered(left)),
+            *(f"- {line(each)}: {effects.get(key_of(each), 'not looked at yet')}" for each in ordered(left)),
             "\n## Equivalent mutants\n",
             *(f"- {line(each)}: {reasons[key_of(each)]}" for each in ordered(equivalent)),
             "",
