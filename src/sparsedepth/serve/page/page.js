@@ -203,6 +203,7 @@ async function run() {
   setBusy(true);
   const what = task();
   const mine = item();
+  let sent = null;
   try {
     if (what === "match" && chosen.files?.length === 1) return say("That is one view; now the other one.", 0);
     const form = new FormData();
@@ -210,11 +211,12 @@ async function run() {
     for (const [name, value] of inputs()) if (value) form.append(name, value);
     if (tooLong()) throw new Error(`the upload is longer than ${Math.round(about.limits.bytes / 1048576)} MiB, which is all that this service takes`);
     say(`Sending ${names()} …`);
-    const sent = (job = await send(`/v1/${what}`, form, (share) => say(`Sending, ${Math.round(100 * share)} %`, share)));
+    sent = job = await send(`/v1/${what}`, form, (share) => say(`Sending, ${Math.round(100 * share)} %`, share));
     await showBefore(sent);
     const told = await follow(sent);
     if (mine && told) mine.told = told;
   } catch (error) {
+    if (sent && sent.id !== job?.id) return; // it was stopped, or another one was asked for
     if (/as a stream/.test(error.message) && mine) {
       chosen = { task: "stream", files: [mine.depth] };
       setTask("stream");
@@ -249,9 +251,11 @@ async function showItem(number) {
 async function follow(mine) {
   for (const began = performance.now(); mine.id === job?.id; ) {
     const told = await (await ask(mine.links.self)).json();
+    if (mine.id !== job?.id) break;
     if (told.state === "failed") throw new Error(told.error);
     if (told.state === "done") {
       await showAfter(told);
+      if (mine.id !== job?.id) break;
       say(`Done in ${told.seconds.toFixed(1)} s.`, 1);
       document.body.dataset.state = "done";
       setBusy(false);
