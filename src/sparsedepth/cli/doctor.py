@@ -21,7 +21,7 @@ from sparsedepth.files import read, write
 from sparsedepth.kernels.library import load
 from sparsedepth.parallel import cores
 
-DEVELOPMENT = {"all", "bench", "dev", "docs", "fuzz", "test"}
+DEVELOPMENT = {"all", "bench", "dev", "docs", "fuzz", "release", "test"}
 """Extras that hold no feature."""
 
 
