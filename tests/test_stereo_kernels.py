@@ -59,7 +59,7 @@ def test_paths_are_the_cheapest_from_eight_sides(height, width, channels, n):
         into[..., :n], into[..., n:] = costs[rows], semi_global.MAX_PATH
 
     left, right = byte_rows(pair.left), reversed_rows(byte_rows(pair.right), stride - 1)
-    disparity = semi_global._aggregate(in_rows, n, left, right, penalties.astype(np.int16), 12)
+    disparity = semi_global._aggregate(in_rows, [slice(0, height)], n, left, right, penalties.astype(np.int16), 12)
     best = total.argmin(axis=2)
     inner = (best > 0) & (best < n - 1)
     below, here, above = (
@@ -117,12 +117,12 @@ def test_the_cost_in_a_mirror_is_that_of_the_mirrored_pair():
 
 
 @pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_paths_do_not_know_how_many_rows_come_at_once(rows, monkeypatch):
+def test_paths_do_not_know_how_many_rows_come_at_once(rows):
     pair = pair_of(23, 50, 3, 12)
     cost = COSTS["ad_census"](pair)
     whole = semi_global.solve(cost, pair, None, RNG)
-    monkeypatch.setattr(semi_global, "ROWS_AT_ONCE", rows)
-    np.testing.assert_array_equal(semi_global.solve(cost, pair, None, RNG), whole)
+    again = semi_global.solve(cost, pair, None, RNG, bands=semi_global.Bands(rows_at_once=rows))
+    np.testing.assert_array_equal(again, whole)
 
 
 def test_a_cost_of_one_kind_is_solved_alike_as_volume_and_as_function():

@@ -30,8 +30,6 @@ PENALTY_FACTORS = (1.0, 0.25, 0.1)
 MAX_PATH = 8191
 """Largest cost plus penalty, in whole numbers: eight paths add up to 16 bits."""
 DOWN, UP = 1, -1
-ROWS_AT_ONCE = 16
-"""Rows whose costs are computed just before their paths: both find them in the cache of the processor."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,8 @@ class Bands:
     """Of the costs and sums of a band; a picture that needs less is solved as a whole."""
     overlap_rows: int = 48
     """Rows above and below a band that its paths come through."""
+    rows_at_once: int = 16
+    """Rows whose costs are computed just before their paths: both find them in the cache of the processor."""
 
     def of(self, height: int, bytes_per_row: int) -> list[tuple[slice, slice]]:
         """List the bands of rows, and the rows around that each is solved with."""
@@ -53,6 +53,10 @@ class Bands:
             (slice(begin, end), slice(max(begin - self.overlap_rows, 0), min(end + self.overlap_rows, height)))
             for begin, end in pairwise(edges)
         ]
+
+    def groups(self, height: int) -> list[slice]:
+        """List the rows of a band whose costs are computed together."""
+        return [slice(first, min(first + self.rows_at_once, height)) for first in range(0, height, self.rows_at_once)]
 
 
 def solve(
@@ -78,7 +82,8 @@ def solve(
     n, disparity = pair.max_disparity + 1, np.empty(pair.shape, np.float32)
     for band, around in bands.of(pair.shape[0], 4 * pair.shape[1] * padded(n)):
         views = left[around], reversed_rows(right[around], padded(n) - 1)
-        found = _aggregate(_from_row(costs, around.start), n, *views, penalties, int(np.clip(jump, 0, 255)))
+        groups = bands.groups(around.stop - around.start)
+        found = _aggregate(_from_row(costs, around.start), groups, n, *views, penalties, int(np.clip(jump, 0, 255)))
         disparity[band] = found[band.start - around.start :][: band.stop - band.start]
     return disparity
 
@@ -114,15 +119,16 @@ def _scale(most: float) -> float:
     return float(2 ** np.floor(np.log2(MAX_PATH / most)))
 
 
-def _aggregate(costs: RowCosts, n: int, left: Bytes, right: Bytes, penalties: Volume, jump: int) -> DepthMap:
+def _aggregate(
+    costs: RowCosts, groups: list[slice], n: int, left: Bytes, right: Bytes, penalties: Volume, jump: int
+) -> DepthMap:
     """Add up the paths of a band, down and up, and find the label of the least sum."""
     height, n_channels, width = left.shape
     stride = padded(n)
     volume, total = np.empty((height, width, stride), np.int16), np.empty((height, width, stride), np.uint16)
     disparity = np.empty((height, width), np.float32)
     given = height, width, n_channels, n, stride, jump, penalties, left, right, volume, *_room(width, stride)
-    for begin in range(0, height, ROWS_AT_ONCE):
-        rows = slice(begin, min(begin + ROWS_AT_ONCE, height))
+    for rows in groups:
         costs(rows, volume[rows])
         stereo_paths.semi_global(rows.start, rows.stop, DOWN, *given, total, disparity)
     stereo_paths.semi_global(0, height, UP, *given, total, disparity)
