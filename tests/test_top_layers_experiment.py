@@ -58,6 +58,7 @@ def test_folds_hold_whole_families_and_every_scene_once():
     assert min(map(len, held)) >= 2
 
 
+@pytest.mark.slow
 def test_the_network_learns_what_is_plainly_so():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(4096, 5)).astype(np.float32)
