@@ -33,6 +33,7 @@ def slow_fit(window, settings):
     basis, level = quadratic_basis(settings.window_px), slow_median(window)
     spread, valid = slow_median(np.abs(window - level)), np.isfinite(window)
     values, weight = np.where(valid, (window - level) / spread, 0), valid.astype(float)
+    residual, scale = values, 0.0
     for _ in range(settings.fit_iterations):
         normal = (basis.T * weight) @ basis + 1e-6 * np.eye(6)
         residual = values - basis @ np.linalg.solve(normal, basis.T @ (weight * values))
@@ -59,9 +60,12 @@ def slow_shown(depth):
     """Compute what second differences show around each pixel."""
     padded = np.pad(depth, 1, constant_values=np.nan)
     height, width = depth.shape
-    at = lambda down, right: padded[1 + down : 1 + down + height, 1 + right : 1 + right + width]  # noqa: E731
+
+    def at(down, right):
+        return padded[1 + down : 1 + down + height, 1 + right : 1 + right + width]
+
     ways = ((0, 1), (1, 0), (1, 1), (1, -1))
-    differences = np.stack([np.abs(at(*way) + at(-way[0], -way[1]) - 2 * depth) for way in ways])
+    differences = np.stack([np.abs(at(down, right) + at(-down, -right) - 2 * depth) for down, right in ways])
     enough = np.isfinite(differences).sum(axis=0) > 1
     shown = np.where(enough, np.fmin.reduce(differences), np.nan)
     for _ in range(2):
@@ -80,5 +84,5 @@ def slow_median_of_three(values):
 @pytest.mark.parametrize("shape", [(40, 50), (1, 30), (30, 1), (2, 3), (3, 3)])
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.8])
 def test_the_floor_is_that_of_the_slow_one(shape, missing):
-    depth = rough_map(*shape, missing)
+    depth = rough_map(shape[0], shape[1], missing)
     assert_array_equal(least_std(depth), slow_shown(depth))
