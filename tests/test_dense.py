@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sparsedepth import denoise
+from sparsedepth.data import time_of_flight
 from sparsedepth.data.synthetic import range_deviation, with_range_noise
 from sparsedepth.restore.dense import NoiseLevel, Smoother, has_dense_noise
 from sparsedepth.restore.pipeline import patch_coder
@@ -127,3 +128,11 @@ def test_texture_stays_where_patches_disagree_and_noise_goes_where_they_agree():
 def test_noise_alone_is_removed_completely():
     depth = 0.1 * np.random.default_rng(6).standard_normal((1, 64, 64)).astype(np.float32)
     assert smoother(0.1, "fast").calibrate(depth, VarianceSettings(), 1).shrinkage is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", time_of_flight.SIMULATED)
+def test_strong_white_noise_is_smoothed_also_where_structure_looks_like_correlation(real_data, scene):
+    maps = time_of_flight.simulated(scene, 8)
+    left = np.std(denoise(maps.noisy, quality="fast").depth - maps.truth)
+    assert left < 0.6 * np.std(maps.noisy - maps.truth)

@@ -172,6 +172,6 @@ class NoiseChoice:
             if found is None or not found.visible:
                 return FoundNoise(floor=NoiseFloor.fit(sample, settings))
             return FoundNoise(floor=NoiseFloor.fit(sample, settings, found.sensor, found.sharpness))
-        white = found.sensor.correlation.adjacent < settings.white_correlation
+        white = found.white >= settings.white_ratio
         strong = found.white * float(found.sensor.std(source.centre)) >= white_limit * source.scale
         return FoundNoise(floor=NoiseFloor.fit(sample, settings)) if white and strong else FoundNoise(found.sensor)

@@ -104,11 +104,6 @@ class Correlation:
                 "give an exponent in (0, 2] and a fraction in [0, 1]"
             )
 
-    @property
-    def adjacent(self) -> float:
-        """Mean correlation of adjacent pixels along rows and along columns."""
-        return float(self(0.0, 1.0) + self(1.0, 0.0)) / 2
-
     def __call__(self, rows: Floats | float, columns: Floats | float) -> Floats:
         """Evaluate the correlation of two pixels by their distance in rows and columns."""
         distance = np.hypot(
