@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from sparsedepth import Origin
-from sparsedepth_experiments._zoo import DEVELOPMENT
+from sparsedepth_experiments._zoo import DEVELOPMENT, SIZE
+from sparsedepth_experiments.denoising import FRESH
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -64,12 +65,22 @@ def results(name: str) -> str:
     return (README.parent / "docs" / "results" / f"{name}.md").read_text()
 
 
-def test_its_maps_are_development_maps_and_are_called_so():
-    """Every map of the comparison is one of those on which failures were looked at."""
-    maps = {name: set(re.findall(r"\w+ \(\d+, \d{2,}\)", results(name))) for name in ("denoising", "restoration")}
-    assert len(maps["denoising"]) == 10
-    assert maps["denoising"] < maps["restoration"]
-    assert all(DEVELOPMENT in results(name) for name in maps), "a page says what its next run would say"
+def places(name: str) -> set[tuple[str, int, int]]:
+    """The maps that a page names with their first row and column."""
+    found = re.findall(r"(\w+) \((\d+), (\d{2,})\)", results(name))
+    return {(scene, int(top), int(left)) for scene, top, left in found}
+
+
+def test_its_maps_are_fresh_and_are_called_so():
+    """No map of the comparison overlaps one of those on which failures were looked at."""
+    fresh, developed = places("denoising"), places("restoration")
+    assert len(fresh) == 10
+    for scene, top, left in fresh:
+        near = [(s, t, c) for s, t, c in developed if s == scene and abs(t - top) < SIZE and abs(c - left) < SIZE]
+        assert not near, (scene, top, left)
+    assert "beside development maps" in " ".join(README.read_text().split())
+    assert FRESH in results("denoising"), "the page says what its next run would say"
+    assert DEVELOPMENT in results("restoration"), "the page says what its next run would say"
 
 
 @pytest.mark.parametrize("picture", re.findall(r"!\[[^]]*\]\(([^)]*)\)", README.read_text()))
