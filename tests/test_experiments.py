@@ -18,6 +18,8 @@ from sparsedepth.restore import METHODS
 from sparsedepth.vocabulary import InputError
 from sparsedepth_experiments import (
     _cache,
+    _denoising_jobs,
+    _natural_jobs,
     _restoration_jobs,
     _sensors_methods,
     _streams_methods,
@@ -25,12 +27,11 @@ from sparsedepth_experiments import (
     _streams_scores,
     ablation,
     denoising,
-    natural_noise,
     paper,
 )
 from sparsedepth_experiments import _denoising_page as denoising_page
 from sparsedepth_experiments import _zoo as zoo
-from sparsedepth_experiments._cache import cached
+from sparsedepth_experiments._cache import OUTCOMES, Stored, cached
 from sparsedepth_experiments._claims import Claim, judge, table_of
 from sparsedepth_experiments._methods import Outcome, own_methods
 from sparsedepth_experiments.harness import run_jobs
@@ -94,7 +95,7 @@ def test_denoising_in_short(tmp_path):
     assert sum(map(len, tables)) == page.count(" of 1 | ")
     held = sum(claim["holds"] for claim in facts["claims"])
     assert f"{held} of {len(facts['claims'])} hold here" in page
-    assert steps == [(done, steps[-1][1]) for done in range(1, len(steps) + 1)]
+    assert steps == [(done, steps[-1][1]) for done in range(len(steps))]
 
 
 def test_the_page_of_the_paper_collects_the_pages_of_its_experiments(tmp_path):
@@ -138,12 +139,12 @@ def test_natural_noise_in_short(tmp_path):
         assert (tmp_path / f"natural-noise-{view}.png").read_bytes().startswith(PNG)
         assert f"(natural-noise-{view}.png)" in page
     errors = facts["rmse"]
-    methods = {"noisy", *natural_noise.COMPETITORS, natural_noise.PAPER_METHOD, *OWN}
+    methods = {"noisy", *_natural_jobs.COMPETITORS, _natural_jobs.PAPER_METHOD, *OWN}
     assert methods <= set(errors)
     assert methods <= rows(page)
     assert np.isfinite(numbers(errors)).all()
     # A grid holds the parameter that does nothing, so that a tuned competitor cannot be worse than the noisy map.
-    assert all(errors[name]["16"] <= errors["noisy"]["16"] for name in natural_noise.COMPETITORS)
+    assert all(errors[name]["16"] <= errors["noisy"]["16"] for name in _natural_jobs.COMPETITORS)
     assert steps[-1][0] == steps[-1][1]
 
 
@@ -161,9 +162,9 @@ def test_the_maps_are_the_same_for_everyone():
     assert data_folder()
     assert [len(plan.of_kind(kind)) for kind in denoising.KINDS] == [5, 5]
     assert all(source.crop.depth.shape == (100, 100) for source in plan.sources)
-    first, again = (next(each.jobs()) for each in (plan, denoising._plan()))
-    np.testing.assert_array_equal(first.noisy, again.noisy)
-    assert 0 < np.nansum(first.noisy != first.source.crop.depth) - np.isnan(first.noisy).sum() < 200
+    noisy, again = (_denoising_jobs.noisy_map(each.sources[0], each.parts[0], 0) for each in (plan, denoising._plan()))
+    np.testing.assert_array_equal(noisy, again)
+    assert 0 < np.nansum(noisy != plan.sources[0].crop.depth) - np.isnan(noisy).sum() < 200
 
 
 def test_only_methods_besides_the_papers_are_our_own():
@@ -270,7 +271,7 @@ def test_outcomes_are_cached_until_map_name_or_version_change(tmp_path, monkeypa
             made.append(name)
             return Outcome(depth + 1, parameter=None, origin=np.zeros((2, 2), np.uint8))
 
-        return cached(name, version, [depth], make)
+        return cached(Stored(name, version, [depth], OUTCOMES), make)
 
     outcome()
     outcome()

@@ -60,17 +60,17 @@ def test_the_whole_plan_confirms_before_it_tests_the_papers_scenes():
     assert len(plan.confirming.scenes) == 21
     assert not plan.test.scenes.keys() & plan.confirming.scenes.keys()
     assert set(plan.test.seeds.values()) == {5}
-    groups = [group for group, _ in plan.jobs()]
+    keys = [job.key for job in plan.jobs()]
+    groups = [key["group"] for key in keys]
     assert groups.index("test") == groups.count("confirming")
-    jobs = [(job.name, job.variant, job.seed, job.solver) for _, job in plan.jobs()]
-    assert len(set(jobs)) == len(jobs)
+    assert len({tuple(key.values()) for key in keys}) == len(keys)
     assert plan.test.scenes["Teddy"].pair.shape == (375, 450)
 
 
 def test_most_seeds_come_first_seed_by_seed():
     group = second_order.Group({"a": small_scene(), "b": small_scene()}, {"x": 2, "y": 1})
-    jobs = [(job.name, job.variant, job.seed) for job in group.jobs("phi1", 8)]
-    assert jobs == [("a", "x", 0), ("b", "x", 0), ("a", "x", 1), ("b", "x", 1), ("a", "y", 0), ("b", "y", 0)]
+    arms = [(arm.name, arm.variant, arm.seed) for arm in group.arms("phi1", 8)]
+    assert arms == [("a", "x", 0), ("b", "x", 0), ("a", "x", 1), ("b", "x", 1), ("a", "y", 0), ("b", "y", 0)]
 
 
 def test_only_the_strengths_that_act_become_those_of_the_other_solver():

@@ -11,7 +11,7 @@ import sparsedepth_experiments as experiments
 from outputs import versions
 from sparsedepth.data.middlebury import StereoScene
 from sparsedepth.vocabulary import InputError, StereoPair
-from sparsedepth_experiments import _matchers, stereo
+from sparsedepth_experiments import _matchers, _variants, stereo
 
 
 @pytest.fixture
@@ -57,14 +57,14 @@ def test_a_whole_run_asks_for_its_data(tmp_path):
 def test_maps_are_cached_where_a_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path))
     scene = stereo._quick_plan().scenes[0]
-    made = stereo.Job(scene, "squared", 0, "phi1", 16).done()
+    made = _variants.cuts(scene, "squared", 0, "phi1", 16).done().shown
     before = versions(tmp_path)
-    found = stereo.Job(scene, "squared", 0, "phi1", 16).done()
+    found = _variants.cuts(scene, "squared", 0, "phi1", 16).done().shown
     assert versions(tmp_path) == before, "what is cached is not made again"
     assert list(found) == list(made)
     for name, disparity in made.items():
         np.testing.assert_array_equal(found[name], disparity)
-    stereo.Job(scene, "squared", 1, "phi1", 16).done()
+    _variants.cuts(scene, "squared", 1, "phi1", 16).done()
     assert len(versions(tmp_path)) == 2 * len(before), "another seed is another entry"
 
 
@@ -88,8 +88,8 @@ def test_what_is_asked_of_match_is_judged_by_its_numbers():
 @pytest.mark.usefixtures("without_data")
 def test_a_job_gives_the_same_maps_again_and_starts_differ():
     scene = stereo._quick_plan().scenes[0]
-    jobs = [stereo.Job(scene, "squared", start, "phi1", 16) for start in (0, 0, 1)]
-    first, again, other = (job.done() for job in jobs)
+    jobs = [_variants.cuts(scene, "squared", start, "phi1", 16) for start in (0, 0, 1)]
+    first, again, other = (job.run() for job in jobs)
     for name, disparity in first.items():
         np.testing.assert_array_equal(disparity, again[name])
     assert (first[stereo.PLAIN] != other[stereo.PLAIN]).any()
@@ -110,4 +110,4 @@ def test_the_whole_plan_is_the_papers_scene_and_three_more():
     assert plan.scenes[0].move == "swap"
     assert plan.scenes[0].rounds == 3
     assert [scene.name for scene in plan.chosen_on] == ["Art", "Books", "Dolls", "Laundry", "Moebius", "Reindeer"]
-    assert len(plan.jobs()) == 4 * 2 * stereo.STARTS + 6 * 2
+    assert len(plan.jobs()) == 4 * 2 * stereo.STARTS + 6 * 2 + 4 + 6

@@ -10,7 +10,7 @@ import pytest
 
 import sparsedepth_experiments as experiments
 from sparsedepth.vocabulary import InputError
-from sparsedepth_experiments import _refiner, _top_layers, top_layers
+from sparsedepth_experiments import _refiner, _top_layers, _top_layers_jobs, top_layers
 from sparsedepth_experiments._scenes import cut_out, small_scene
 from sparsedepth_experiments._top_layers import Sample
 
@@ -33,7 +33,7 @@ def test_top_layers_in_short(tmp_path, monkeypatch):
     facts = json.loads(json.dumps(facts, allow_nan=False))
     page = (tmp_path / "top_layers.md").read_text()
     assert "stand in for the scenes" in page
-    assert set(facts["bad"]) == set(top_layers.methods())
+    assert set(facts["bad"]) == set(_top_layers_jobs.methods())
     assert all(len(of) == 3 and 0 <= error <= 100 for of in facts["bad"].values() for error in of.values())
     assert page.count("**no**") == list(facts["verdicts"].values()).count(False)
     assert page.count(".png)") == len(list(tmp_path.glob("top-layers-*.png"))) > 0
@@ -50,7 +50,7 @@ def test_a_whole_run_asks_for_its_data(tmp_path, monkeypatch):
 def test_folds_hold_whole_families_and_every_scene_once():
     names = ["Aloe", "Baby1", "Baby2", "Baby3", "Cloth1", "Cloth2", "Wood1"]
     scene = sample()
-    folds = top_layers.folds_of([Sample(name, scene.scene, scene.plain) for name in names], 3)
+    folds = _top_layers_jobs.folds_of([Sample(name, scene.scene, scene.plain) for name in names], 3)
     held = [{each.name for each in fold} for fold in folds]
     assert sorted(name for fold in held for name in fold) == names
     assert {"Baby1", "Baby2", "Baby3"} in held

@@ -25,19 +25,10 @@ from sparsedepth import baselines, restore, stereo
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.stereo.variance import weights
-from sparsedepth.vocabulary import DepthMap, Floats
+from sparsedepth.vocabulary import Floats
 from sparsedepth_experiments._methods import Outcome
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """What finds a result in the cache: its name, the version of the methods, and the maps it is made from."""
-
-    name: str
-    version: str
-    maps: Sequence[Floats]
 
 
 @dataclass(frozen=True)
@@ -46,6 +37,46 @@ class Codec(Generic[Result]):
 
     to_arrays: Callable[[Result], dict[str, NDArray[Any]]]
     from_arrays: Callable[[dict[str, NDArray[Any]]], Result]
+
+
+def _fields(outcome: Outcome) -> dict[str, NDArray[Any]]:
+    fields = {"depth": outcome.depth, "variance": outcome.variance, "origin": outcome.origin}
+    parameter = np.array(np.nan if outcome.parameter is None else outcome.parameter)
+    return {"parameter": parameter} | {name: values for name, values in fields.items() if values is not None}
+
+
+def _outcome(arrays: dict[str, NDArray[Any]]) -> Outcome:
+    parameter = float(arrays["parameter"])
+    maps = {field: values for field, values in arrays.items() if field != "parameter"}
+    return Outcome(**maps, parameter=None if np.isnan(parameter) else parameter)
+
+
+OUTCOMES = Codec(_fields, _outcome)
+"""Maps restored by a method."""
+ARRAYS: Codec[dict[str, NDArray[Any]]] = Codec(dict, dict)
+"""Named arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(Generic[Result]):
+    """What finds a result in the cache, and how it is written there.
+
+    Parameters
+    ----------
+    name
+        The method and all its settings.
+    version
+        Of the methods that make it.
+    maps
+        What it is made from.
+    codec
+        How it becomes arrays and comes back.
+    """
+
+    name: str
+    version: str
+    maps: Sequence[Floats]
+    codec: Codec[Result]
 
 
 def restoration_version(*dictionaries: str) -> str:
@@ -80,19 +111,16 @@ def checksum_of(dictionary: Dictionary) -> str:
     return sha256(repr(dictionary.patch_shape).encode() + atoms).hexdigest()
 
 
-def cached(name: str, version: str, maps: Sequence[DepthMap], make: Callable[[], Outcome]) -> Outcome:
-    """Load the outcome of a method on some maps, or make it and store it."""
-    return _outcome(cached_arrays(name, version, maps, lambda: _fields(make())))
+def cached(stored: Stored[Result], make: Callable[[], Result]) -> Result:
+    """Load a result, or make and store it."""
+    return stored.codec.from_arrays(_arrays(stored, lambda: stored.codec.to_arrays(make())))
 
 
-def cached_arrays(
-    name: str, version: str, maps: Sequence[Floats], make: Callable[[], dict[str, NDArray[Any]]]
-) -> dict[str, NDArray[Any]]:
-    """Load named arrays that were made from some maps, or make and store them."""
+def _arrays(stored: Stored[Any], make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     folder = os.environ.get("SPARSEDEPTH_CACHE")
     if not folder:
         return make()
-    path = Path(folder) / f"{_key(name, version, maps)}.npz"
+    path = Path(folder) / f"{_key(stored)}.npz"
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
             return {field: found[field] for field in found.files}
@@ -102,27 +130,11 @@ def cached_arrays(
         return made
 
 
-def _key(name: str, version: str, maps: Sequence[Floats]) -> str:
-    key = sha256(f"{name}\n{version}\n".encode())
-    for each in maps:
+def _key(stored: Stored[Any]) -> str:
+    key = sha256(f"{stored.name}\n{stored.version}\n".encode())
+    for each in stored.maps:
         key.update(f"{each.dtype} {each.shape}".encode() + np.ascontiguousarray(each).tobytes())
     return key.hexdigest()
-
-
-def _fields(outcome: Outcome) -> dict[str, NDArray[Any]]:
-    fields = {"depth": outcome.depth, "variance": outcome.variance, "origin": outcome.origin}
-    parameter = np.array(np.nan if outcome.parameter is None else outcome.parameter)
-    return {"parameter": parameter} | {name: values for name, values in fields.items() if values is not None}
-
-
-def _outcome(arrays: dict[str, NDArray[Any]]) -> Outcome:
-    parameter = float(arrays["parameter"])
-    maps = {field: values for field, values in arrays.items() if field != "parameter"}
-    return Outcome(**maps, parameter=None if np.isnan(parameter) else parameter)
-
-
-OUTCOMES = Codec(_fields, _outcome)
-"""Maps restored by a method."""
 
 
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,16 @@ def judge(claim: Claim, scores: Scores) -> Verdict:
         float(by_draw.min()),
         bool(claim.true_of(mean)),
     )
+
+
+def judge_all(claims: Iterable[Claim], scores: Scores) -> dict[Claim, Verdict]:
+    """Decide every claim."""
+    return {claim: judge(claim, scores) for claim in claims}
+
+
+def claim_facts(verdicts: Mapping[Claim, Verdict]) -> list[dict[str, Any]]:
+    """Convert verdicts to what JSON can hold."""
+    return [asdict(claim) | asdict(verdict) for claim, verdict in verdicts.items()]
 
 
 def _repeats(scores: Sequence[Any]) -> Floats:

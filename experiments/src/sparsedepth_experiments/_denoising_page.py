@@ -24,7 +24,7 @@ from sparsedepth_experiments._denoising_jobs import (
     Plan,
     Results,
 )
-from sparsedepth_experiments._methods import NOISY, VARIANCES, own_methods
+from sparsedepth_experiments._methods import NOISY, TUNED, VARIANCES, own_methods
 
 KINDS = ("laser", "disparity")
 PAPER = {
@@ -106,9 +106,7 @@ def _size(verdict: Verdict) -> str:
 def _described(plan: Plan) -> str:
     """Describe the procedure in words."""
     size = len(plan.sources[0].crop.depth)
-    where = "; ".join(
-        f"{kind}: " + ", ".join(f"{s.name} ({s.crop.top}, {s.crop.left})" for s in plan.of_kind(kind)) for kind in KINDS
-    )
+    where = "; ".join(f"{kind}: " + ", ".join(map(str, plan.of_kind(kind))) for kind in KINDS)
     repeated = [p for p in plan.parts if p.draws * p.seeds > 1]
     often = (
         f" At {' and '.join(f'{p.share:.0%}' for p in repeated)} there are {repeated[0].draws} draws of the noise and "
@@ -145,7 +143,7 @@ def _against_the_paper(plan: Plan, results: Results) -> str:
     for name in names:
         ours = []
         for kind in KINDS:
-            shown = results.shown[kind][name].depth
+            shown = results.shown(kind)[name].depth
             ours += [psnr(shown, plan.of_kind(kind)[0].crop.depth), results.mean(PAPER_NOISE, kind, name, share)]
         paper = f"{PAPER[name]:.1f}" if name in PAPER else ""
         rows.append([name, results.help[name], paper, *(f"{v:.1f}" for v in ours)])
@@ -171,11 +169,9 @@ def _iterations(plan: Plan, results: Results) -> list[str]:
     """Compare exact alternations of codes and variances with the joint minimum."""
     names = [name for name in ORDER if "alternation" in name]
     share = plan.shares(PAPER_NOISE)[0]
-    scores = results.psnr
 
     def seed_zero(kind: str, name: str) -> float:
-        by = scores[PAPER_NOISE, kind, name, share]
-        return float(np.mean([value for (_, _, seed), value in by.items() if seed == 0]))
+        return results.of(PAPER_NOISE, kind, name, share).where(seed=0).mean(lambda score: score.psnr)
 
     rows = [[kind, *(f"{seed_zero(kind, name):.1f}" for name in (*names, PHI1))] for kind in KINDS]
     return [
@@ -188,7 +184,7 @@ def _iterations(plan: Plan, results: Results) -> list[str]:
 
 def _against_the_best(plan: Plan, results: Results) -> list[str]:
     """Compare our methods that the paper does not have with the best tuned baseline, at both noises."""
-    rivals = [name for name, help_ in results.help.items() if help_ == "tuned" and name not in (SC, SC1)]
+    rivals = [name for name, help_ in results.help.items() if help_ == TUNED and name not in (SC, SC1)]
     rows = []
     columns = [(noise, share) for noise in (PAPER_NOISE, MILD_NOISE) for share in plan.shares(noise)]
     for name in (each.name for each in own_methods()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from sparsedepth.markdown import table
 from sparsedepth.matching import match
 from sparsedepth.metrics import bad_pixels, calibration, sparsification
 from sparsedepth.neighbourhood import local_variance
-from sparsedepth.pictures import Panel, save_panels
+from sparsedepth.pictures import Panel
 from sparsedepth.stereo import opencv
 from sparsedepth.stereo.variance import WINDOW_PX
 from sparsedepth.vocabulary import DepthMap, StereoPair
-from sparsedepth_experiments._cache import cached_arrays, matching_version
-from sparsedepth_experiments._methods import threads
-from sparsedepth_experiments._scenes import PARTS
+from sparsedepth_experiments._cache import ARRAYS, Stored, matching_version
+from sparsedepth_experiments._scenes import PARTS, judged, save_disparities
 from sparsedepth_experiments._variants import Scene
+from sparsedepth_experiments.harness import Job
 
+MATCH = "match and OpenCV"
 OURS, THEIRS, SMOOTHED = "sparsedepth match", "OpenCV SGBM, filled", "OpenCV SGBM + WLS"
 VARIANCE, LOCAL = "variance", "local deviation of the disparity"
 MOST_BAD = {"Tsukuba": 4.2, "Venus": 1.2, "Teddy": 10.6, "Cones": 8.2}
@@ -52,16 +54,18 @@ class Matched:
         return self.maps[OURS] - self.scene.known("all")
 
 
-def matched(scene: Scene) -> Matched:
-    """Run all matchers on a scene, or load their maps from the cache."""
+def matching(scene: Scene) -> Job[Matched]:
+    """Describe the work of all matchers on a scene."""
     pair = scene.truth.pair
-    name = f"matchers up to {pair.max_disparity} px"
-    return Matched(scene, cached_arrays(name, matching_version(), [pair.left, pair.right], lambda: _maps(pair)))
+    stored = partial(
+        Stored, f"matchers up to {pair.max_disparity} px", matching_version(), [pair.left, pair.right], ARRAYS
+    )
+    return Job({"what": MATCH, "scene": scene.name}, partial(_maps, pair), partial(Matched, scene), stored)
 
 
 def _maps(pair: StereoPair) -> dict[str, NDArray[Any]]:
     views: dict[str, Any] = {"left": pair.left, "right": pair.right, "max_disparity": pair.max_disparity}
-    found = match(**views, threads=threads())
+    found = match(**views, threads=1)
     peers: dict[str, Callable[[StereoPair], DepthMap]] = {THEIRS: opencv.filled, SMOOTHED: opencv.filtered}
     return {
         OURS: found.disparity,
@@ -136,10 +140,9 @@ def draw(each: Matched, path: Path) -> None:
     truth = each.scene.known("all")
     panels = [
         Panel("left view", each.scene.truth.pair.left.mean(axis=2), "photo"),
-        *(Panel(f"{name}, {each.bad(name, 'all'):.2f} % bad", each.maps[name]) for name in (OURS, SMOOTHED)),
+        *(judged(name, each.maps[name], truth) for name in (OURS, SMOOTHED)),
         Panel("truth", truth),
         Panel("error of match, px, up to 5", np.minimum(np.abs(each.error), 5), "error"),
         Panel("standard deviation of match, px", np.sqrt(each.maps[VARIANCE]), "variance"),
     ]
-    limits = float(np.nanmin(truth)), float(np.nanmax(truth))
-    save_panels(panels, path, limits=limits, unit="px", columns=3, width=300)
+    save_disparities(panels, truth, path)

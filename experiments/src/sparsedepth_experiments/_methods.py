@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from sparsedepth.restore import METHODS, denoise, inpaint
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Patches
 
 MOST_THREADS = 2
+TUNED = "tuned"
+"""What tables say of a method whose parameter the truth chose."""
 SOFTENING = 1e-3
 """Deviations of the map that are added to the contrast of a flat patch, as `PatchCoder` does."""
 VARIANCES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -50,7 +53,7 @@ class Method:
 
     @property
     def help(self) -> str:
-        return "tuned" if self.tuned else "" if self is NOISY else "blind"
+        return TUNED if self.tuned else "" if self is NOISY else "blind"
 
 
 NOISY = Method("noisy", lambda noisy, truth: Outcome(noisy))
@@ -181,15 +184,17 @@ def own_filler(picture: Floats | None = None) -> Method:
 
 def own_methods(names: Iterable[str] = METHODS) -> list[Method]:
     """List what `denoise` offers besides the paper's method, each with its defaults."""
-    return [_own(name) for name in names if name != "paper"]
+    return [denoised(f'denoise, "{name}"', method=name) for name in names if name != "paper"]
 
 
-def _own(method: str) -> Method:
+def denoised(name: str, **options: Any) -> Method:
+    """Build `denoise` with some options."""
+
     def restore(noisy: DepthMap, truth: DepthMap) -> Outcome:
-        result = denoise(noisy, method=method, threads=1)
+        result = denoise(noisy, threads=1, **options)
         return Outcome(result.depth, result.variance, origin=result.origin)
 
-    return Method(f'denoise, "{method}"', restore)
+    return Method(name, restore)
 
 
 def threads() -> int:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
 from sparsedepth.data.sensor_frames import SENSORS, measured_std, sensor_frames
 from sparsedepth.markdown import table
-from sparsedepth.restore import denoise
 from sparsedepth.sensors import Sensor
 from sparsedepth.vocabulary import DepthMap
-from sparsedepth_experiments._cache import cached_arrays, restoration_version
+from sparsedepth_experiments._methods import Method, Outcome, denoised
 from sparsedepth_experiments._sensors_methods import PRESETS
 
 FRAMES, SIDE = 3, 128
@@ -40,19 +39,20 @@ class Window:
         return np.square(measured_std(self.sensor, self.depth)).astype(np.float32)
 
 
-METHODS: dict[str, Callable[[Window], DepthMap]] = {
-    RAW: lambda w: w.depth,
-    PAPER: lambda w: _as_paper(w),
-    PAPER_WITH: lambda w: _as_paper(w, variance=w.variance),
-    OURS: lambda w: denoise(w.depth, fill=False, threads=1).depth,
-    OURS_WITH: lambda w: (
-        denoise(w.depth, sensor=Sensor.preset(PRESETS[w.sensor]), unit="mm", fill=False, threads=1).depth
-    ),
-}
+METHODS = (RAW, PAPER, PAPER_WITH, OURS, OURS_WITH)
 
 
-def _as_paper(window: Window, variance: DepthMap | None = None) -> DepthMap:
-    return denoise(window.depth, dictionary="phi1", method="paper", variance=variance, fill=False, threads=1).depth
+def window_methods(window: Window) -> list[Method]:
+    """List what is compared on a window."""
+    as_paper = partial(denoised, dictionary="phi1", method="paper", fill=False)
+    sensor = Sensor.preset(PRESETS[window.sensor])
+    return [
+        Method(RAW, lambda depth, _: Outcome(depth)),
+        as_paper(PAPER),
+        as_paper(PAPER_WITH, variance=window.variance),
+        denoised(OURS, fill=False),
+        denoised(OURS_WITH, sensor=sensor, unit="mm", fill=False),
+    ]
 
 
 def windows(sensor: str, frames: int = FRAMES, side: int = SIDE) -> list[Window]:
@@ -77,28 +77,11 @@ Errors = dict[str, dict[str, list[float]]]
 """sensor -> method -> (median error, RMSE) in mm, means over windows."""
 
 
-def errors(chosen: Sequence[Window]) -> Errors:
-    """Measure every method on windows, on the pixels that were measured and have a reference."""
-    found: dict[str, dict[str, list[list[float]]]] = {}
-    for window in chosen:
-        for name in METHODS:
-            error = np.abs(_restored(window, name) - window.reference)[np.isfinite(window.depth)]
-            error = error[np.isfinite(error)].astype(np.float64)
-            scores = [float(np.median(error)), float(np.sqrt(np.mean(error**2)))]
-            found.setdefault(window.sensor, {}).setdefault(name, []).append(scores)
-    return {s: {name: np.mean(v, axis=0).round(2).tolist() for name, v in by.items()} for s, by in found.items()}
-
-
-def _restored(window: Window, name: str) -> DepthMap:
-    """Restore a window, unless the result is cached."""
-    version = restoration_version("default", "phi1")
-    made = cached_arrays(
-        f"{name}, {window.sensor}",
-        version,
-        [window.depth, window.variance],
-        lambda: {"depth": METHODS[name](window)},
-    )
-    return made["depth"]
+def errors_of(window: Window, restored: DepthMap) -> tuple[float, float]:
+    """Compute median error and RMSE on the pixels that were measured and have a reference."""
+    error = np.abs(restored - window.reference)[np.isfinite(window.depth)]
+    error = error[np.isfinite(error)].astype(np.float64)
+    return float(np.median(error)), float(np.sqrt(np.mean(error**2)))
 
 
 def section(found: Errors) -> list[str]:

@@ -10,7 +10,7 @@ from sparsedepth.coding.starts import random_start
 from sparsedepth.data.middlebury import disparities
 from sparsedepth.dictionary import Dictionary
 from sparsedepth.patches import PatchStream
-from sparsedepth_experiments._cache import cached_arrays
+from sparsedepth_experiments._cache import ARRAYS, Stored, cached
 
 NAMES = ("phi1", "phi2", "phi3")
 STEPS, BATCH, ATOMS, SHAPE = 900, 128, 256, (16, 16)
@@ -25,8 +25,8 @@ def paper_dictionary(name: str, seed: int) -> Dictionary:
     if seed == 0:
         return Dictionary.builtin(name)
     maps = [depth for year in (2005, 2006) for depth in disparities(year)]
-    key = f"{name} of seed {seed}, {STEPS} steps"
-    found = cached_arrays(key, LEARNING_VERSION, maps, lambda: {"atoms": _learned(name, seed, maps).atoms})
+    stored = Stored(f"{name} of seed {seed}, {STEPS} steps", LEARNING_VERSION, maps, ARRAYS)
+    found = cached(stored, lambda: {"atoms": _learned(name, seed, maps).atoms})
     return Dictionary(found["atoms"], SHAPE)
 
 

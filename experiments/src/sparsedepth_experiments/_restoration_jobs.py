@@ -11,7 +11,7 @@ import numpy as np
 from sparsedepth.data.time_of_flight import simulated
 from sparsedepth.metrics import average_precision, psnr, rmse
 from sparsedepth.vocabulary import DepthMap, Floats
-from sparsedepth_experiments._cache import Stored, baselines_version, restoration_version
+from sparsedepth_experiments._cache import OUTCOMES, Stored, baselines_version, restoration_version
 from sparsedepth_experiments._calibration_tables import OriginErrors, PredictedVariances, errors_by_origin
 from sparsedepth_experiments._methods import NOISY, Method, Outcome, filler, own_filler, own_methods, searched
 from sparsedepth_experiments._zoo import KINDS, SHARES, Row, Source, Spoilt, impulses
@@ -111,7 +111,7 @@ def _job(
     seen = [spoilt.depth, *guide] if ours else [spoilt.depth, spoilt.truth]
     version = restoration_version() if ours else baselines_version()
     restore = partial(method.restore, spoilt.depth, spoilt.truth)
-    return Job(key, restore, score, lambda: Stored(method.name, version, seen))
+    return Job(key, restore, score, lambda: Stored(method.name, version, seen, OUTCOMES))
 
 
 def score_restored(outcome: Outcome, row: Row, method: str, spoilt: Spoilt, shown: bool = False) -> Score:
@@ -151,8 +151,7 @@ class Results:
     @cached_property
     def rmse(self) -> dict[str, dict[str, float]]:
         """Map of time of flight -> method -> RMSE."""
-        found = self.records.where(kind=TOF).nested("map", "method", value=lambda score: score.rmse)
-        return {name: {method: values[0] for method, values in by.items()} for name, by in found.items()}
+        return self.records.where(kind=TOF).tree("map", "method", value=lambda score: score.rmse)
 
     def precision(self, kind: str) -> np.ndarray:
         """List the average precisions of the maps of a kind: columns of outliers that are `CLEAR`, and of all noise."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 from scipy.ndimage import maximum_filter, minimum_filter
 
@@ -10,8 +13,8 @@ from sparsedepth.belief import believe
 from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.data.middlebury import StereoScene
 from sparsedepth.data.motorcycle import motorcycle_disparity, motorcycle_pair
-from sparsedepth.metrics import fixed_and_broken
-from sparsedepth.pictures import Panel
+from sparsedepth.metrics import bad_pixels, fixed_and_broken
+from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.stereo.twolayer import Believe
 from sparsedepth.vocabulary import Belief, DepthMap, StereoPair
 
@@ -73,3 +76,14 @@ def changed(name: str, before: DepthMap, after: DepthMap, truth: DepthMap) -> Pa
     was, is_now = (np.abs(each - truth) > 1 for each in (before, after))
     title = f"{name}\n{change.fixed:.2%} fixed (white), {change.broken:.2%} broken (black)"
     return Panel(title, np.where(was & ~is_now, 1.0, np.where(~was & is_now, -1.0, 0.0)), "change")
+
+
+def judged(name: str, disparity: DepthMap, truth: DepthMap) -> Panel:
+    """Draw a map with its percentage of bad pixels."""
+    return Panel(f"{name}, {100 * bad_pixels(disparity, truth, 1.0):.2f} % bad", disparity)
+
+
+def save_disparities(panels: Sequence[Panel], truth: DepthMap, path: Path) -> None:
+    """Save panels of disparities with the limits of the truth."""
+    limits = float(np.nanmin(truth)), float(np.nanmax(truth))
+    save_panels(panels, path, limits=limits, unit="px", columns=3, width=300)

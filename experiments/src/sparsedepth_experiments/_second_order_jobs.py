@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,17 @@ from sparsedepth.stereo.rows import byte_rows
 from sparsedepth.stereo.solvers import graph_cut, load, second_order, semi_global
 from sparsedepth.stereo.twolayer import Believe, Solve, believe_nothing, two_layer
 from sparsedepth.vocabulary import Belief, DepthMap, StereoPair, UnaryCost
-from sparsedepth_experiments._cache import baselines_version, cached, restoration_version, stereo_version
+from sparsedepth_experiments._cache import (
+    OUTCOMES,
+    Stored,
+    baselines_version,
+    cached,
+    restoration_version,
+    stereo_version,
+)
 from sparsedepth_experiments._methods import Outcome
 from sparsedepth_experiments._scenes import PARTS, SPARSITY, SURE, WINDOW, believe_median, believing, known
+from sparsedepth_experiments.harness import Job, Key, Records
 
 PLAIN, AGAIN, BOTH, FILTERED, FILLED, FILLED_FILTERED, PROPOSED, WITHOUT, WITH, BY_MEDIAN, ANEW, ANEW_LOOP = (
     "2OP",
@@ -83,6 +92,8 @@ VARIANTS: Mapping[str, Variant] = {
     ANEW_LOOP: Variant("nothing", NO_FEEDBACK, HIDDEN, with_mean=True, anew=True),
 }
 
+CONFIRMING, TEST, MATCH = "confirming", "test", "match"
+"""Groups of arms, beside those of the other solvers; the last goes through the steps of `match`."""
 SECOND_ORDER = "second_order"
 OTHERS: Mapping[str, Solve] = {
     "graph_cut": partial(graph_cut.solve, move="expansion", cycles=2),
@@ -105,7 +116,7 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class Arm:
     """One scene and seed: the plain map, then one variant from it; every map is cached."""
 
     name: str
@@ -116,7 +127,8 @@ class Job:
     stride: int
     solver: str = SECOND_ORDER
 
-    def done(self) -> DepthMap:
+    def disparity(self) -> DepthMap:
+        """Compute the map."""
         pair = self.scene.pair
         plain = self._cached(PLAIN, self._first)
         simple: dict[str, Callable[[], DepthMap]] = {
@@ -129,13 +141,16 @@ class Job:
             return simple[self.variant]()
         return self._cached(self.variant, lambda: self._gone_on(plain))
 
-    @property
-    def key(self) -> dict[str, Hashable]:
-        """What names the job among all of the experiment."""
-        return {"scene": self.name, "solver": self.solver, "variant": self.variant, "seed": self.seed}
+    def key(self, group: str) -> Key:
+        """Name it among all jobs of the experiment."""
+        return {"group": group, "scene": self.name, "variant": self.variant, "seed": self.seed}
+
+    def job(self, group: str) -> Job[Score]:
+        """Describe its work; the map finds itself in the cache."""
+        return Job(self.key(group), self.disparity, self.score)
 
     def score(self, disparity: DepthMap) -> Score:
-        """Measure the map of the job."""
+        """Measure its map."""
         bad = {
             (part, pixels): 100 * bad_pixels(disparity, known(self.scene, part), pixels)
             for part in PARTS
@@ -146,7 +161,7 @@ class Job:
     def mirrored(self) -> DepthMap:
         """Match the right view in the same way, from right to left."""
         pair = self.scene.pair.mirrored()
-        right = replace(self, scene=replace(self.scene, pair=pair)).done()
+        right = replace(self, scene=replace(self.scene, pair=pair)).disparity()
         return np.ascontiguousarray(right[:, ::-1])
 
     def _first(self) -> DepthMap:
@@ -194,7 +209,7 @@ class Job:
         pictures = [view.reshape(len(view), -1) for view in (self.scene.pair.left, self.scene.pair.right)]
         solver = "2OP" if self.solver == SECOND_ORDER else self.solver
         name = f"{solver}, up to {self.scene.pair.max_disparity} px, seed {self.seed}, {how}, {layers}"
-        return cached(name, version, pictures, lambda: Outcome(make())).depth
+        return cached(Stored(name, version, pictures, OUTCOMES), lambda: Outcome(make())).depth
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +221,10 @@ class Group:
     """Of each variant."""
     solver: str = SECOND_ORDER
 
-    def jobs(self, dictionary: str, stride: int) -> list[Job]:
-        """List the jobs seed by seed, most seeds first: a run that is stopped has kept whole seeds of the claims'."""
+    def arms(self, dictionary: str, stride: int) -> list[Arm]:
+        """List the arms seed by seed, most seeds first: a run that is stopped has kept whole seeds of the claims'."""
         return [
-            Job(name, scene, seed, variant, dictionary, stride, self.solver)
+            Arm(name, scene, seed, variant, dictionary, stride, self.solver)
             for seeds in sorted(set(self.seeds.values()), reverse=True)
             for seed in range(seeds)
             for name, scene in self.scenes.items()
@@ -220,20 +235,23 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Percent of bad pixels: (scene, part, px) -> variant -> one a seed; and the maps of the first seed."""
+    """Views of the records of a group."""
 
-    bad: dict[tuple[str, str, float], dict[str, list[float]]] = field(default_factory=dict)
-    shown: dict[str, dict[str, DepthMap]] = field(default_factory=dict)
+    records: Records[Score]
 
-    def add(self, job: Job, score: Score) -> None:
-        for (part, pixels), percent in score.bad.items():
-            self.bad.setdefault((job.name, part, pixels), {}).setdefault(job.variant, []).append(percent)
-        if score.shown is not None:
-            self.shown.setdefault(job.name, {})[job.variant] = score.shown
+    @cached_property
+    def bad(self) -> dict[Any, dict[str, list[float]]]:
+        """Percent of bad pixels: (scene, part, px) -> variant -> one a seed."""
+        errors = self.records.spread("part", "pixels", value=lambda score: score.bad)
+        return {at: of.nested("variant", value=float) for at, of in errors.groups("scene", "part", "pixels").items()}
 
-    @property
+    def shown(self, scene: str) -> dict[Any, DepthMap]:
+        """Return the maps of the first seed."""
+        return self.records.where(scene=scene, seed=0).tree("variant", value=lambda score: score.shown)
+
+    @cached_property
     def scenes(self) -> list[str]:
-        return list(self.shown)
+        return [str(name) for (name,) in self.records.groups("scene")]
 
     def mean(self, scene: str, variant: str, part: str = "all", pixels: float = 1.0) -> float:
         return float(np.mean(self.bad[scene, part, pixels][variant]))

@@ -19,14 +19,16 @@ from sparsedepth_experiments._second_order_jobs import (
     ANEW_LOOP,
     BOTH,
     BY_MEDIAN,
+    CONFIRMING,
     FILLED,
     FILLED_FILTERED,
     FILTERED,
     PLAIN,
     PROPOSED,
+    TEST,
     WITH,
     WITHOUT,
-    Job,
+    Arm,
     Results,
 )
 
@@ -51,7 +53,7 @@ class Found:
     """Variant -> scene -> errors of the left map and of what `match` makes of both views."""
 
     def bad(self) -> dict[str, dict[str, dict[str, list[float]]]]:
-        groups = {"confirming": self.confirming, "test": self.test, **self.others}
+        groups = {CONFIRMING: self.confirming, TEST: self.test, **self.others}
         return {
             group: {
                 f"{scene}, {part}, {pixels:g} px": dict(of) for (scene, part, pixels), of in sorted(each.bad.items())
@@ -78,12 +80,12 @@ class Found:
         ]
 
 
-def in_match(job: Job) -> list[float]:
+def in_match(arm: Arm) -> list[float]:
     """Compute the errors of the left map, and of what `match` makes of both views."""
-    left = job.done()
-    pair = job.scene.pair
-    both = _Views(pair, left, job.mirrored(), threads=1, cost=AdCensus.of(pair)).filled()
-    return [100 * bad_pixels(each, known(job.scene, "all"), 1.0) for each in (left, both)]
+    left = arm.disparity()
+    pair = arm.scene.pair
+    both = _Views(pair, left, arm.mirrored(), threads=1, cost=AdCensus.of(pair)).filled()
+    return [100 * bad_pixels(each, known(arm.scene, "all"), 1.0) for each in (left, both)]
 
 
 TEXTS = {

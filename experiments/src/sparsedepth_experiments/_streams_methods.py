@@ -12,7 +12,7 @@ from scipy.ndimage import map_coordinates
 
 from sparsedepth.streams import Intrinsics, Stream
 from sparsedepth.vocabulary import DepthMap, Floats
-from sparsedepth_experiments._cache import cached_arrays, restoration_version
+from sparsedepth_experiments._cache import ARRAYS, Stored, cached, restoration_version
 from sparsedepth_experiments._sensors_methods import restored
 from sparsedepth_experiments._streams_runs import TRIM_SIGMAS, Run
 
@@ -77,7 +77,7 @@ def single(run: Run, needed: Sequence[int]) -> Steps:
             return {"depth": result.depth, "variance": result.variance}
 
         name = f"a frame of a stream under {run.sensor}"
-        found = cached_arrays(name, restoration_version(), [np.asarray(run.frames[k])], arrays)
+        found = cached(Stored(name, restoration_version(), [np.asarray(run.frames[k])], ARRAYS), arrays)
         return Step(found["depth"], found["variance"])
 
     return {k: make(k) for k in needed}

@@ -10,14 +10,17 @@ import numpy as np
 
 from sparsedepth.baselines import median
 from sparsedepth.data.middlebury import StereoScene
+from sparsedepth.metrics import bad_pixels
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi, squared
 from sparsedepth.stereo.prior import NO_FEEDBACK, Feedback
 from sparsedepth.stereo.solvers import graph_cut
 from sparsedepth.stereo.twolayer import two_layer
 from sparsedepth.vocabulary import DepthMap, StereoPair
-from sparsedepth_experiments._cache import baselines_version, cached_arrays, restoration_version, stereo_version
-from sparsedepth_experiments._scenes import SPARSITY, SURE, WINDOW, believe_median, believing, known
+from sparsedepth_experiments._cache import ARRAYS, Stored, baselines_version, restoration_version, stereo_version
+from sparsedepth_experiments._scenes import PARTS, SPARSITY, SURE, WINDOW, believe_median, believing, known
+from sparsedepth_experiments.harness import Job
 
+CUTS = "graph cuts"
 DATA: Mapping[str, Cost] = {"squared": squared, "Birchfield-Tomasi": birchfield_tomasi}
 PLAIN, AGAIN, WEIGHTS, PRIOR, BOTH, BY_MEDIAN, FILTERED = (
     "GC",
@@ -54,37 +57,55 @@ class Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """One scene and data term from one start: the plain map, then every variant from it with equal effort."""
+class Score:
+    """Percent of bad pixels by part and variant, and the maps of a first start."""
 
-    scene: Scene
-    data: str
-    start: int
-    dictionary: str
-    stride: int
+    bad: Mapping[tuple[str, str], float]
+    """The part "any" is every wrong label."""
+    shown: Mapping[str, DepthMap]
+    """Empty = they are not shown."""
 
-    def done(self) -> dict[str, DepthMap]:
-        """Compute the map of every variant, or load them from the cache."""
-        pair = self.scene.truth.pair
-        scene = f"{self.scene.move}, {self.scene.cycles} cycles, {self.scene.rounds} rounds of {pair.max_disparity} px"
-        layers = f"{self.dictionary} every {self.stride}, {SPARSITY}, {WINDOW}, {SURE}, {FEEDBACK}"
-        name = f"{self.data}, start {self.start}, {scene}, {layers}"
-        version = f"{stereo_version()}, {restoration_version(self.dictionary)}, {baselines_version()}"
-        return cached_arrays(name, version, [pair.left, pair.right], self._maps)
 
-    def _maps(self) -> dict[str, DepthMap]:
-        pair = self.scene.truth.pair.grey()
-        cost = DATA[self.data](pair)
-        solve = partial(graph_cut.solve, move=self.scene.move, cycles=self.scene.cycles)
-        plain = solve(cost, pair, _start(pair, self.start), np.random.default_rng([self.start, 0]))
-        by_dictionary = believing(self.dictionary, self.stride)
-        maps = {PLAIN: plain}
-        for name, feedback in FEEDBACK.items():
-            top = by_dictionary if name in (WEIGHTS, PRIOR, BOTH) else believe_median
-            rng = np.random.default_rng([self.start, 1])
-            rounds = two_layer(pair, cost, solve, top, rng, rounds=self.scene.rounds, feedback=feedback, first=plain)
-            maps[name] = list(rounds)[-1].disparity
-        return {**maps, FILTERED: median(plain, WINDOW)}
+def cuts(scene: Scene, data: str, start: int, dictionary: str, stride: int) -> Job[Score]:
+    """Describe the work on one scene and data term from one start: the plain map, then variants of equal effort."""
+    pair = scene.truth.pair
+    moves = f"{scene.move}, {scene.cycles} cycles, {scene.rounds} rounds of {pair.max_disparity} px"
+    layers = f"{dictionary} every {stride}, {SPARSITY}, {WINDOW}, {SURE}, {FEEDBACK}"
+    return Job(
+        {"what": CUTS, "scene": scene.name, "data": data, "start": start},
+        partial(_maps, scene, data, start, dictionary, stride),
+        partial(_score, scene=scene, shown=start == 0),
+        lambda: Stored(
+            f"{data}, start {start}, {moves}, {layers}",
+            f"{stereo_version()}, {restoration_version(dictionary)}, {baselines_version()}",
+            [pair.left, pair.right],
+            ARRAYS,
+        ),
+    )
+
+
+def _maps(scene: Scene, data: str, start: int, dictionary: str, stride: int) -> dict[str, DepthMap]:
+    """Compute the map of every variant."""
+    pair = scene.truth.pair.grey()
+    cost = DATA[data](pair)
+    solve = partial(graph_cut.solve, move=scene.move, cycles=scene.cycles)
+    plain = solve(cost, pair, _start(pair, start), np.random.default_rng([start, 0]))
+    by_dictionary = believing(dictionary, stride)
+    maps = {PLAIN: plain}
+    for name, feedback in FEEDBACK.items():
+        top = by_dictionary if name in (WEIGHTS, PRIOR, BOTH) else believe_median
+        rng = np.random.default_rng([start, 1])
+        rounds = two_layer(pair, cost, solve, top, rng, rounds=scene.rounds, feedback=feedback, first=plain)
+        maps[name] = list(rounds)[-1].disparity
+    return {**maps, FILTERED: median(plain, WINDOW)}
+
+
+def _score(maps: Mapping[str, DepthMap], scene: Scene, shown: bool) -> Score:
+    judged = {part: (scene.known(part), 1.0) for part in PARTS} | {"any": (scene.known("all"), np.nextafter(1.0, 0.0))}
+    bad = {
+        (part, name): 100 * bad_pixels(disparity, *judged[part]) for name, disparity in maps.items() for part in judged
+    }
+    return Score(bad, maps if shown else {})
 
 
 def _start(pair: StereoPair, number: int) -> DepthMap:

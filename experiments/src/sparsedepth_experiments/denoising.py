@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from sparsedepth.data.crops import Crop, crops
 from sparsedepth.data.middlebury import benchmark_scene
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.range_scans import SCANS, log_scan
-from sparsedepth.markdown import write_made_part
 from sparsedepth.metrics import psnr
-from sparsedepth.parallel import map_in_threads
 from sparsedepth.pictures import Curve, Panel, save_curves, save_panels
+from sparsedepth.vocabulary import DepthMap
 from sparsedepth_experiments import Progress, _zoo
-from sparsedepth_experiments._claims import Claim, judge
+from sparsedepth_experiments._claims import Claim, claim_facts, judge_all
 from sparsedepth_experiments._denoising_jobs import (
     ANNEALED,
     MILD_NOISE,
@@ -30,14 +28,14 @@ from sparsedepth_experiments._denoising_jobs import (
     SC1,
     TIGHT,
     UNIT,
-    Job,
     Part,
     Plan,
     Results,
-    Source,
 )
 from sparsedepth_experiments._denoising_page import KINDS, page_of
-from sparsedepth_experiments._methods import NOISY, Outcome, data_at_hand, own_methods, threads
+from sparsedepth_experiments._methods import NOISY, data_at_hand, own_methods
+from sparsedepth_experiments._zoo import Source
+from sparsedepth_experiments.harness import run_jobs, write_page
 
 SIZE, CROP_SEED, FRESH_SEED = 100, 0, 1
 PARTS = (
@@ -46,6 +44,12 @@ PARTS = (
     Part(PAPER_NOISE, 0.05, draws=2, seeds=3),
     Part(PAPER_NOISE, 0.1),
     Part(PAPER_NOISE, 0.2),
+    Part(MILD_NOISE, 0.01),
+    Part(MILD_NOISE, 0.05),
+)
+FEW_PARTS = (
+    Part(PAPER_NOISE, 0.01, further=True),
+    Part(PAPER_NOISE, 0.05),
     Part(MILD_NOISE, 0.01),
     Part(MILD_NOISE, 0.05),
 )
@@ -59,6 +63,7 @@ FRESH = (
 )
 PANELS = (PHI1, PHI2, PHI3, SC, "median", "TV-L2", "NL-means", TIGHT)
 OTHERS = ("median", "TV-L2", "NL-means", TIGHT)
+OWN = tuple(each.name for each in own_methods())
 MARGINS = {"laser": 2.0, "disparity": 1.0}
 
 
@@ -88,28 +93,18 @@ def further_claims() -> list[Claim]:
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Corrupt the maps, restore them by all methods; write panels, curves, and verdicts on the paper's claims."""
     plan = _quick_plan() if quick else _plan()
-    results = Results()
-    jobs = list(plan.jobs())
-    firsts = {kind: plan.of_kind(kind)[0] for kind in KINDS}
-    for done, (job, outcome) in enumerate(zip(jobs, map_in_threads(Job.done, jobs, threads()), strict=True)):
-        kind, part = job.source.kind, job.part
-        progress(f"{kind}, {part.share:.0%} corrupted: {job.method.name}", done + 1, len(jobs))
-        first = job.source is firsts[kind] and part is plan.parts[0] and (job.draw, job.seed) == (0, 0)
-        results.add(job, outcome, show=first)
+    results = Results(run_jobs(plan.jobs(), progress))
     output.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
-        _draw_panels(firsts[kind], results.shown[kind], output / f"denoising-{kind}.png")
+        _draw_panels(plan, results, kind, output / f"denoising-{kind}.png")
     _draw_curves(plan, results, output / "denoising-curves.png")
     scores = {noise: results.scores(noise) for noise in (PAPER_NOISE, MILD_NOISE)}
-    verdicts = {claim: judge(claim, scores[PAPER_NOISE]) for claim in claims()}
-    further = {claim: judge(claim, scores[PAPER_NOISE]) for claim in further_claims()}
-    mild = {claim: judge(claim, scores[MILD_NOISE]) for claim in claims()}
+    verdicts = judge_all(claims(), scores[PAPER_NOISE])
+    further = judge_all(further_claims(), scores[PAPER_NOISE])
+    mild = judge_all(claims(), scores[MILD_NOISE])
     parts = page_of(plan, results, verdicts, further, mild)
-    command = "sparsedepth reproduce denoising" + " --quick" * quick
-    write_made_part(
-        output / "denoising.md", "Denoising with synthetic noise", command, [part for part in parts if part]
-    )
-    facts = {
+    write_page(output, "denoising", "Denoising with synthetic noise", parts, quick)
+    return {
         "note": plan.note,
         "maps": [
             {"kind": s.kind, "name": s.name, "top": s.crop.top, "left": s.crop.left, "size": len(s.crop.depth)}
@@ -118,61 +113,54 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         "psnr": scores[PAPER_NOISE],
         "psnr of the milder noise": scores[MILD_NOISE],
         "parameters": results.parameters,
-        "claims": [asdict(claim) | asdict(verdict) for claim, verdict in verdicts.items()],
-        "further claims": [asdict(claim) | asdict(verdict) for claim, verdict in further.items()],
-        "claims at the milder noise": [asdict(claim) | asdict(verdict) for claim, verdict in mild.items()],
+        "claims": claim_facts(verdicts),
+        "further claims": claim_facts(further),
+        "claims at the milder noise": claim_facts(mild),
     }
-    return facts
 
 
 def _plan() -> Plan:
-    laser = [
-        Source("laser", name, "ln (range / m)", crop)
+    drawn = [
+        ("laser", name, crop)
         for name, n in FRESH_LASER.items()
         for crop in _fresh(log_scan(name), n, _zoo.LASER_CROPS[name])
-    ]
-    disparity = [
-        Source("disparity", name, "px", crop)
+    ] + [
+        ("disparity", name, crop)
         for name, n in FRESH_DISPARITY.items()
         for crop in _fresh(benchmark_scene(name).disparity, n, _zoo.DISPARITY_CROPS[name])
     ]
-    return Plan(laser + disparity, PARTS, note=FRESH)
+    return Plan(_sources(drawn), PARTS, note=FRESH)
 
 
-def _fresh(depth: Any, n: int, developed: int) -> list[Crop]:
+def _fresh(depth: DepthMap, n: int, developed: int) -> list[Crop]:
     """Draw crops that overlap none of the development maps."""
     old = crops(depth, developed, SIZE, seed=CROP_SEED)
     return crops(depth, n, SIZE, seed=FRESH_SEED, apart_from=old)
+
+
+def _sources(drawn: Sequence[tuple[str, str, Crop]]) -> list[Source]:
+    return [Source(kind, name, crop, number=number) for number, (kind, name, crop) in enumerate(drawn)]
 
 
 def _quick_plan() -> Plan:
     """Plan one small map of each kind; without the data sets, parts of a map that needs none."""
     size = 20
     if data_at_hand():
-        laser = Source("laser", SCANS[0], "ln (range / m)", crops(log_scan(SCANS[0]), 1, size, seed=CROP_SEED)[0])
-        teddy = crops(benchmark_scene("Teddy").disparity, 1, size, seed=CROP_SEED)[0]
-        return _short([laser, Source("disparity", "Teddy", "px", teddy)], "A quick run: one small map of each kind.")
+        maps = {("laser", SCANS[0]): log_scan(SCANS[0]), ("disparity", "Teddy"): benchmark_scene("Teddy").disparity}
+        drawn = [(*which, crops(depth, 1, size, seed=CROP_SEED)[0]) for which, depth in maps.items()]
+        return Plan(_sources(drawn), FEW_PARTS, stride=4, note="A quick run: one small map of each kind.")
     found = crops(motorcycle_disparity(), len(KINDS), size, seed=CROP_SEED)
-    return _short(
-        [Source(kind, "Motorcycle", "px", crop) for kind, crop in zip(KINDS, found, strict=True)],
+    drawn = [(kind, "Motorcycle", crop) for kind, crop in zip(KINDS, found, strict=True)]
+    note = (
         "A quick run. SPARSEDEPTH_DATA names no folder, so one small part of the Motorcycle disparities stands in for "
-        "laser maps and one for disparity maps.",
+        "laser maps and one for disparity maps."
     )
+    return Plan(_sources(drawn), FEW_PARTS, stride=4, units=dict.fromkeys(KINDS, "px"), note=note)
 
 
-def _short(sources: Sequence[Source], note: str) -> Plan:
-    parts = [
-        Part(PAPER_NOISE, 0.01, further=True),
-        Part(PAPER_NOISE, 0.05),
-        Part(MILD_NOISE, 0.01),
-        Part(MILD_NOISE, 0.05),
-    ]
-    return Plan(sources, parts, stride=4, wavelet_stride=4, note=note)
-
-
-def _draw_panels(source: Source, outcomes: dict[str, Outcome], path: Path) -> None:
+def _draw_panels(plan: Plan, results: Results, kind: str, path: Path) -> None:
     """Draw the paper's twelve panels in its order, then further methods. Holes stay holes."""
-    truth = source.crop.depth
+    truth, outcomes = plan.of_kind(kind)[0].crop.depth, results.shown(kind)
     known = np.isfinite(truth)
 
     def restored(name: str) -> Panel:
@@ -181,16 +169,14 @@ def _draw_panels(source: Source, outcomes: dict[str, Outcome], path: Path) -> No
 
     variance = outcomes[PHI1].variance
     assert variance is not None
-    further = [ANNEALED, UNIT, "TV-L1", *(each.name for each in own_methods())]
     panels = [
         Panel("original", truth),
         restored(NOISY.name),
         Panel("size of the noise", np.abs(outcomes[NOISY.name].depth - truth), "error"),
         Panel("variance inferred with Φ1", np.where(known, variance, np.nan), "variance"),
-        *map(restored, PANELS),
-        *map(restored, further),
+        *map(restored, (*PANELS, ANNEALED, UNIT, "TV-L1", *OWN)),
     ]
-    save_panels(panels, path, limits=(float(np.nanmin(truth)), float(np.nanmax(truth))), unit=source.unit)
+    save_panels(panels, path, limits=(float(np.nanmin(truth)), float(np.nanmax(truth))), unit=plan.units[kind])
 
 
 def _draw_curves(plan: Plan, results: Results, path: Path) -> None:
@@ -199,9 +185,9 @@ def _draw_curves(plan: Plan, results: Results, path: Path) -> None:
     for kind in KINDS:
         curves = {
             name: [results.mean(PAPER_NOISE, kind, name, share) for share in shares]
-            for name in (*PANELS, UNIT, ANNEALED, "TV-L1", *(each.name for each in own_methods()))
+            for name in (*PANELS, UNIT, ANNEALED, "TV-L1", *OWN)
         }
-        dictionaries, own = (PHI1, PHI2, PHI3), {PHI1, *(each.name for each in own_methods())}
+        dictionaries, own = (PHI1, PHI2, PHI3), {PHI1, *OWN}
         groups[f"{kind}: Fig. 5a, dictionaries"] = [Curve(name, curves[name], ours=True) for name in dictionaries]
         others = [name for name in curves if name not in (PHI2, PHI3)]
         groups[f"{kind}: Fig. 5b, methods"] = [Curve(name, curves[name], ours=name in own) for name in others]

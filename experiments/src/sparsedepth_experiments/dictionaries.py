@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from sparsedepth.coding.infer import infer
 from sparsedepth.coding.noise import Jeffreys
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.markdown import table, write_made_part
+from sparsedepth.markdown import table
 from sparsedepth.patches import PatchStream
 from sparsedepth.pictures import save_mosaic
 from sparsedepth.vocabulary import Floats
 from sparsedepth_experiments import Progress
+from sparsedepth_experiments.harness import Job, run_jobs, write_page
 
 PAPERS = ("phi1", "phi2", "phi3")
 ORDER = (*PAPERS, "phi1_annealed", "phi1_32", "default")
@@ -29,43 +32,43 @@ TWIN = 0.9
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Draw every shipped dictionary and its curve; measure it on patches of a map that no training saw."""
     names = [name for name in ORDER if name in Dictionary.builtins()]
-    rows, facts = [], {}
-    for done, name in enumerate(names):
-        progress(name, done, len(names))
-        dictionary = Dictionary.builtin(name)
-        save_mosaic(dictionary, output / f"dictionary-{name}.png", title=f"{name}: most used atoms first")
-        facts[name] = _measure(dictionary, 64 if quick else 1024)
-        rows.append([f"`{name}`", *map(str, facts[name].values())])
+    n_patches = 64 if quick else 1024
+    jobs = [Job({"dictionary": name}, partial(_measure, Dictionary.builtin(name), n_patches)) for name in names]
+    facts = {str(key["dictionary"]): measured for key, measured in run_jobs(jobs, progress)}
+    output.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        path = output / f"dictionary-{name}.png"
+        save_mosaic(Dictionary.builtin(name), path, title=f"{name}: most used atoms first")
     _draw_curves(names, output / "dictionaries-energy.png")
-    head = ["", *next(iter(facts.values()))]
-    pictures = {name: f"### `{name}`\n\n![{name}](dictionary-{name}.png)" for name in names}
-    commands = "\n".join(f"    {Dictionary.builtin(name).about['command']}" for name in names)
-    write_made_part(
-        output / "dictionaries.md",
-        "The shipped dictionaries",
-        "sparsedepth reproduce dictionaries" + " --quick" * quick,
-        [
-            "Measured on patches of the Motorcycle disparities (Middlebury 2014), which no training saw. "
-            "Energies are Eq. 6 at floor 0.01 and sparsity 1, a pixel; lower is better among dictionaries of one size.",
-            "## The paper's Fig. 3",
-            table(head, rows),
-            f"Twins are atoms with another of coherence {TWIN:g} or more. Atoms like noise have neighbouring pixels "
-            "that are hardly correlated: learning from random atoms has not reached them.",
-            *(pictures[name] for name in PAPERS),
-            "## How they were learned",
-            "The commands that trained them, in the folder of the data sets:",
-            commands,
-            "![held-out energy](dictionaries-energy.png)",
-            "## The other dictionaries",
-            *(picture for name, picture in pictures.items() if name not in PAPERS),
-        ],
-    )
+    write_page(output, "dictionaries", "The shipped dictionaries", _parts(facts), quick)
     return facts
+
+
+def _parts(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    head = ["", *next(iter(facts.values()))]
+    rows = [[f"`{name}`", *map(str, measured.values())] for name, measured in facts.items()]
+    pictures = {name: f"### `{name}`\n\n![{name}](dictionary-{name}.png)" for name in facts}
+    commands = "\n".join(f"    {Dictionary.builtin(name).about['command']}" for name in facts)
+    return [
+        "Measured on patches of the Motorcycle disparities (Middlebury 2014), which no training saw. "
+        "Energies are Eq. 6 at floor 0.01 and sparsity 1, a pixel; lower is better among dictionaries of one size.",
+        "## The paper's Fig. 3",
+        table(head, rows),
+        f"Twins are atoms with another of coherence {TWIN:g} or more. Atoms like noise have neighbouring pixels "
+        "that are hardly correlated: learning from random atoms has not reached them.",
+        *(pictures[name] for name in PAPERS),
+        "## How they were learned",
+        "The commands that trained them, in the folder of the data sets:",
+        commands,
+        "![held-out energy](dictionaries-energy.png)",
+        "## The other dictionaries",
+        *(picture for name, picture in pictures.items() if name not in PAPERS),
+    ]
 
 
 def _measure(dictionary: Dictionary, n: int) -> dict[str, Any]:
     patches = PatchStream([motorcycle_disparity()], dictionary.patch_shape, batch=n, seed=1)(0).patches
-    code = infer(patches, dictionary, Jeffreys())
+    code = infer(patches, dictionary, Jeffreys(), threads=1)
     known = np.isfinite(patches).sum()
     atoms = dictionary.atoms
     coherence = np.abs(atoms @ atoms.T) - np.eye(len(atoms))

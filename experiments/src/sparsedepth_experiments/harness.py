@@ -1,6 +1,7 @@
 """One way to run an experiment: jobs with a key, done in parallel and cached; records that group and average.
 
-An experiment lists its jobs, runs them with `run_jobs`, and makes its tables from the `Records`.
+An experiment lists its jobs, runs them with `run_jobs`, and makes its tables from the `Records`. With
+`SPARSEDEPTH_CACHE` set, a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -18,7 +18,7 @@ import numpy as np
 from sparsedepth.markdown import table, write_made_part
 from sparsedepth.parallel import cores, map_in_threads
 from sparsedepth_experiments import Progress
-from sparsedepth_experiments._cache import Codec, Stored, cached_arrays
+from sparsedepth_experiments._cache import Stored, cached
 from sparsedepth_experiments._methods import threads
 
 Score = TypeVar("Score")
@@ -53,7 +53,11 @@ class Job(Generic[Score]):
     key: Key
     run: Callable[[], Any]
     score: Callable[[Any], Score] = _unchanged
-    stored: Callable[[], Stored] | None = None
+    stored: Callable[[], Stored[Any]] | None = None
+
+    def done(self) -> Score:
+        """Do it, unless its result is cached, and score it."""
+        return self.score(self.run() if self.stored is None else cached(self.stored(), self.run))
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.key.values()))
@@ -77,6 +81,10 @@ class Records(Generic[Score]):
     {('a',): 2, ('b',): 1}
     >>> found.nested("map", value=float)
     {'a': [1.0, 3.0], 'b': [5.0]}
+    >>> found.tree("map", "draw", value=float)
+    {'a': {0: 1.0, 1: 3.0}, 'b': {0: 5.0}}
+    >>> found.spread("power", value=lambda score: {(n,): score**n for n in (1, 2)}).where(power=2).scores
+    [1.0, 9.0, 25.0]
     """
 
     def __init__(self, items: Iterable[tuple[Key, Score]] = ()) -> None:
@@ -109,25 +117,41 @@ class Records(Generic[Score]):
         """List a value of every record in dictionaries within dictionaries, one level for each field of the key."""
         found: dict[Any, Any] = {}
         for key, score in self._items:
-            place = found
-            for name in names[:-1]:
-                place = place.setdefault(key[name], {})
-            place.setdefault(key[names[-1]], []).append(value(score))
+            _place(found, key, names[:-1]).setdefault(key[names[-1]], []).append(value(score))
         return found
+
+    def tree(self, *names: str, value: Callable[[Score], Any]) -> dict[Any, Any]:
+        """Arrange a value of every record in the same way, where each place has one record; the last one stays."""
+        found: dict[Any, Any] = {}
+        for key, score in self._items:
+            _place(found, key, names[:-1])[key[names[-1]]] = value(score)
+        return found
+
+    def spread(self, *names: str, value: Callable[[Score], Mapping[Any, Value]]) -> Records[Value]:
+        """Make a record of each item of a mapping: what finds the item fills further fields of the key."""
+        return Records(
+            ({**key, **dict(zip(names, fields, strict=True))}, each)
+            for key, score in self._items
+            for fields, each in value(score).items()
+        )
 
     def mean(self, value: Callable[[Score], float]) -> float:
         """Average a value over the records."""
         return float(np.mean([value(score) for score in self.scores]))
 
 
+def _place(tree: dict[Any, Any], key: Key, names: Sequence[str]) -> dict[Any, Any]:
+    """Descend to the dictionary of a key, and make what is missing."""
+    for name in names:
+        tree = tree.setdefault(key[name], {})
+    return tree
+
+
 def run_jobs(
     jobs: Sequence[Job[Score]],
     progress: Progress,
-    cache: Codec[Any] | None = None,
     *,
     parallel: Parallel = "threads",
-    before: int = 0,
-    total: int | None = None,
 ) -> Records[Score]:
     """Run jobs and collect their scores in the order of the jobs.
 
@@ -136,16 +160,9 @@ def run_jobs(
     jobs
         What is to be done.
     progress
-        Called with what is being done, the steps done and all steps.
-    cache
-        How results become arrays and come back. With `SPARSEDEPTH_CACHE` set, a run that was stopped goes on where it
-        was: results are read from that folder. None = nothing is cached.
+        Called with what is being done, the jobs done and all jobs.
     parallel
         "threads", each with one BLAS thread; "processes"; "no" = one after another, for jobs that measure time.
-    before
-        Steps of the experiment that were done before these jobs.
-    total
-        All steps of the experiment; None = these jobs are the last.
 
     Returns
     -------
@@ -154,38 +171,27 @@ def run_jobs(
 
     Examples
     --------
+    >>> from functools import partial
     >>> jobs = [Job({"n": n}, partial(pow, n, 2)) for n in (1, 2, 3)]
     >>> run_jobs(jobs, lambda *_: None).scores
     [1, 4, 9]
     """
-    after, items = before + len(jobs), []
-    total = after if total is None else total
-    results = _results(jobs, partial(_score, cache=cache), parallel)
+    items, scores = [], _scores(jobs, parallel)
     for done, job in enumerate(jobs):
-        progress(str(job), before + done, total)
-        items.append((job.key, next(results)))
-    if after == total:
-        progress("done", total, total)
+        progress(str(job), done, len(jobs))
+        items.append((job.key, next(scores)))
+    progress("done", len(jobs), len(jobs))
     return Records(items)
 
 
-def _results(jobs: Sequence[Job[Score]], work: Callable[[Job[Score]], Score], parallel: Parallel) -> Iterator[Score]:
+def _scores(jobs: Sequence[Job[Score]], parallel: Parallel) -> Iterator[Score]:
     if parallel == "no":
-        yield from map(work, jobs)
+        yield from map(Job[Score].done, jobs)
     elif parallel == "threads":
-        yield from map_in_threads(work, jobs, threads())
+        yield from map_in_threads(Job[Score].done, jobs, threads())
     else:
         with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
-            yield from pool.map(work, jobs, chunksize=CHUNK)
-
-
-def _score(job: Job[Score], cache: Codec[Any] | None) -> Score:
-    """Do a job, unless its result is cached, and score it."""
-    if cache is None or job.stored is None:
-        return job.score(job.run())
-    name = job.stored()
-    arrays = cached_arrays(name.name, name.version, name.maps, lambda: cache.to_arrays(job.run()))
-    return job.score(cache.from_arrays(arrays))
+            yield from pool.map(Job[Score].done, jobs, chunksize=CHUNK)
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:

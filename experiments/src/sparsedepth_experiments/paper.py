@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparsedepth.markdown import commit, write_made_part
+from sparsedepth.markdown import commit
 from sparsedepth_experiments import Progress, load
+from sparsedepth_experiments.harness import write_page
 
 EXPERIMENTS = ("dictionaries", "denoising", "natural_noise", "stereo", "second_order")
 PAPER = "*Learning sparse representations of depth* (Tosic, Olshausen and Culpepper)"
@@ -108,8 +109,7 @@ def collect(output: Path, quick: bool = False) -> None:
         "linked; each names the commit and the command that made it.",
         *(part for item in ITEMS for part in _answer(item, output)),
     ]
-    command = "sparsedepth reproduce paper" + " --quick" * quick
-    write_made_part(output / "paper.md", "The paper, figure by figure", command, parts)
+    write_page(output, "paper", "The paper, figure by figure", parts, quick)
 
 
 def sections(page: str) -> list[str]:

@@ -18,7 +18,6 @@ from sparsedepth.pictures import Panel, save_panels
 from sparsedepth.vocabulary import DepthMap
 from sparsedepth_experiments import Progress
 from sparsedepth_experiments import _zoo as zoo
-from sparsedepth_experiments._cache import OUTCOMES
 from sparsedepth_experiments._calibration_tables import calibration_table, draw_calibration
 from sparsedepth_experiments._methods import NOISY
 from sparsedepth_experiments._restoration_jobs import (
@@ -50,7 +49,7 @@ TOF_FACTORS = (2, 4)
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Spoil the maps, restore them by all methods; write tables, bars, and the calibration of the variance."""
     plan = _quick_plan() if quick else _plan()
-    results = Results(run_jobs(plan.jobs(), progress, OUTCOMES))
+    results = Results(run_jobs(plan.jobs(), progress))
     bars = bars_of(results, plan)
     output.mkdir(parents=True, exist_ok=True)
     _draw_zoo(plan, results, output)

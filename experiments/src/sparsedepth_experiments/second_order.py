@@ -8,30 +8,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sparsedepth.data.middlebury import StereoScene, benchmark_pair, scene_names, stereo_pair
-from sparsedepth.metrics import bad_pixels
-from sparsedepth.pictures import Panel, save_panels
+from sparsedepth.pictures import Panel
 from sparsedepth.vocabulary import DepthMap
 from sparsedepth_experiments import Progress, harness
-from sparsedepth_experiments._scenes import STRIDE, changed, known, small_scene
+from sparsedepth_experiments._scenes import STRIDE, changed, judged, known, save_disparities, small_scene
 from sparsedepth_experiments._second_order_jobs import (
     AGAIN,
     ANEW,
     ANEW_LOOP,
     BOTH,
     BY_MEDIAN,
+    CONFIRMING,
     FILLED,
     FILLED_FILTERED,
     FILTERED,
+    MATCH,
     OTHERS,
     PLAIN,
     PROPOSED,
+    TEST,
     WITH,
     WITHOUT,
     Group,
-    Job,
     Results,
 )
 from sparsedepth_experiments._second_order_tables import (
@@ -46,6 +45,7 @@ from sparsedepth_experiments._second_order_tables import (
     test_tables,
     verdicts_of,
 )
+from sparsedepth_experiments.harness import Job
 
 CONTINUED: Sequence[str] = (PLAIN, FILTERED, AGAIN, BOTH, FILLED, FILLED_FILTERED, PROPOSED, WITHOUT, WITH, BY_MEDIAN)
 ALL: Sequence[str] = (*CONTINUED, ANEW, ANEW_LOOP)
@@ -65,34 +65,27 @@ class Plan:
     stride: int = STRIDE
     note: str = ""
 
-    def jobs(self) -> list[tuple[str, Job]]:
-        """List the jobs of every group; those that confirm come first."""
-        groups = {"confirming": self.confirming, "test": self.test, **self.others}
-        return [(name, job) for name, group in groups.items() for job in group.jobs(self.dictionary, self.stride)]
-
-    def match_jobs(self) -> list[Job]:
-        """List the jobs of the first seed that confirm, whose maps of both views go through the steps of `match`."""
-        jobs = self.confirming.jobs(self.dictionary, self.stride)
-        return [job for job in jobs if job.seed == 0 and job.variant in (PLAIN, WITHOUT)]
+    def jobs(self) -> list[Job[Any]]:
+        """List the arms of every group, those that confirm first; then arms through the steps of `match`."""
+        groups = {CONFIRMING: self.confirming, TEST: self.test, **self.others}
+        arms = {name: group.arms(self.dictionary, self.stride) for name, group in groups.items()}
+        matched = [arm for arm in arms[CONFIRMING] if arm.seed == 0 and arm.variant in (PLAIN, WITHOUT)]
+        return [
+            *(arm.job(group) for group, of in arms.items() for arm in of),
+            *(Job(arm.key(MATCH), partial(in_match, arm)) for arm in matched),
+        ]
 
 
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Match all scenes with every variant and seed; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
-    jobs, in_both = plan.jobs(), plan.match_jobs()
-    one_by_one = partial(harness.run_jobs, progress=progress, parallel="no", total=len(jobs) + len(in_both))
-    scores = one_by_one([harness.Job(job.key, job.done, job.score) for _, job in jobs]).scores
-    results: dict[str, Results] = {}
-    for (group, job), score in zip(jobs, scores, strict=True):
-        results.setdefault(group, Results()).add(job, score)
-    both_views = [harness.Job({**job.key, "views": "both views"}, partial(in_match, job)) for job in in_both]
-    rows: dict[str, dict[str, list[float]]] = {}
-    for job, errors in zip(in_both, one_by_one(both_views, before=len(jobs)).scores, strict=True):
-        rows.setdefault(job.variant, {})[job.name] = errors
-    found = Found(results.pop("confirming"), results.pop("test"), results, rows)
+    records = harness.run_jobs(plan.jobs(), progress, parallel="no")
+    confirming, test, *others = (Results(records.where(group=group)) for group in (CONFIRMING, TEST, *plan.others))
+    matched = records.where(group=MATCH).tree("variant", "scene", value=list)
+    found = Found(confirming, test, dict(zip(plan.others, others, strict=True)), matched)
     output.mkdir(parents=True, exist_ok=True)
     for name, scene in plan.test.scenes.items():
-        _draw(scene, found.test.shown[name], output / _picture(name))
+        _draw(scene, found.test.shown(name), output / _picture(name))
     verdicts = verdicts_of(found)
     parts = [
         plan.note,
@@ -135,17 +128,11 @@ def _picture(scene: str) -> str:
 def _draw(scene: StereoScene, maps: dict[str, DepthMap], path: Path) -> None:
     """Draw the truth, the maps of the plain matcher and of the loop, and what the loop and its control change."""
     truth, photo = known(scene, "all"), scene.pair.left.mean(axis=2)
-
-    def matched(name: str) -> Panel:
-        return Panel(f"{name}, {100 * bad_pixels(maps[name], truth, 1.0):.2f} % bad", maps[name])
-
     panels = [
         Panel("left view", photo, "photo"),
         Panel("truth", truth),
-        matched(PLAIN),
-        matched(WITHOUT),
+        *(judged(name, maps[name], truth) for name in (PLAIN, WITHOUT)),
         changed(WITHOUT, maps[PLAIN], maps[WITHOUT], truth),
         changed(AGAIN, maps[PLAIN], maps[AGAIN], truth),
     ]
-    limits = float(np.nanmin(truth)), float(np.nanmax(truth))
-    save_panels(panels, path, limits=limits, unit="px", columns=3, width=300)
+    save_disparities(panels, truth, path)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +12,36 @@ import numpy as np
 
 from sparsedepth.data.middlebury import benchmark_pair, scene_names, stereo_pair
 from sparsedepth.markdown import table
-from sparsedepth.metrics import bad_pixels
-from sparsedepth.pictures import Panel, save_panels
+from sparsedepth.pictures import Panel
 from sparsedepth.stereo.twolayer import PAPER
 from sparsedepth.vocabulary import DepthMap
 from sparsedepth_experiments import Progress, _matchers, harness
-from sparsedepth_experiments._scenes import PARTS, SPARSITY, STRIDE, SURE, WINDOW, changed, small_scene
+from sparsedepth_experiments._scenes import (
+    PARTS,
+    SPARSITY,
+    STRIDE,
+    SURE,
+    WINDOW,
+    changed,
+    judged,
+    save_disparities,
+    small_scene,
+)
 from sparsedepth_experiments._variants import (
     AGAIN,
     BOTH,
     BY_MEDIAN,
+    CUTS,
     DATA,
     FEEDBACK,
     FILTERED,
     PLAIN,
     PRIOR,
     WEIGHTS,
-    Job,
     Scene,
+    cuts,
 )
+from sparsedepth_experiments.harness import Job, Records
 
 STARTS = 4
 PAPER_ERRORS = {PLAIN: 9.58, BOTH: 9.21}
@@ -48,32 +59,39 @@ class Plan:
     """Those that settings were chosen on, from one start."""
     note: str = ""
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[Job[Any]]:
+        """List graph cuts on every scene from every start, then all matchers on every scene."""
         starts = [*((s, self.starts) for s in self.scenes), *((s, 1) for s in self.chosen_on)]
         return [
-            Job(scene, data, start, self.dictionary, self.stride)
-            for scene, n_starts in starts
-            for data in DATA
-            for start in range(n_starts)
+            *(
+                cuts(scene, data, start, self.dictionary, self.stride)
+                for scene, n_starts in starts
+                for data in DATA
+                for start in range(n_starts)
+            ),
+            *(_matchers.matching(scene) for scene, _ in starts),
         ]
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Percent of bad pixels: scene -> data -> part (or "any", every wrong label) -> variant -> one a start; maps."""
+    """Views of the records of a run."""
 
-    bad: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = field(default_factory=dict)
-    shown: dict[tuple[str, str], dict[str, DepthMap]] = field(default_factory=dict)
+    records: Records[Any]
 
-    def add(self, job: Job, maps: dict[str, DepthMap]) -> None:
-        scene = self.bad.setdefault(job.scene.name, {}).setdefault(job.data, {})
-        for name, disparity in maps.items():
-            for part in PARTS:
-                share = bad_pixels(disparity, job.scene.known(part), 1.0)
-                scene.setdefault(part, {}).setdefault(name, []).append(100 * share)
-            wrong = bad_pixels(disparity, job.scene.known("all"), np.nextafter(1.0, 0.0))
-            scene.setdefault("any", {}).setdefault(name, []).append(100 * wrong)
-        self.shown.setdefault((job.scene.name, job.data), maps)
+    @cached_property
+    def bad(self) -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
+        """Percent of bad pixels: scene -> data -> part (or "any", every wrong label) -> variant -> one a start."""
+        errors = self.records.where(what=CUTS).spread("part", "variant", value=lambda score: score.bad)
+        return errors.nested("scene", "data", "part", "variant", value=float)
+
+    def shown(self, scene: str, data: str) -> Mapping[str, DepthMap]:
+        """Return the maps of the first start."""
+        return self.records.where(what=CUTS, scene=scene, data=data, start=0).scores[0].shown
+
+    def matched(self, scenes: Sequence[Scene]) -> list[_matchers.Matched]:
+        """Select the maps of all matchers for some scenes."""
+        return [each for each in self.records.where(what=_matchers.MATCH).scores if each.scene in scenes]
 
     def mean(self, scene: str, data: str, part: str, variant: str) -> float:
         return float(np.mean(self.bad[scene][data][part][variant]))
@@ -87,17 +105,8 @@ class Results:
 def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]:
     """Match every scene from every start with every variant; write tables, verdicts, and what changed where."""
     plan = _quick_plan() if quick else _plan()
-    cuts, results = plan.jobs(), Results()
-    jobs = [harness.Job({"scene": each.scene.name, "data": each.data, "start": each.start}, each.done) for each in cuts]
-    scenes = [*plan.scenes, *plan.chosen_on]
-    total = len(jobs) + len(scenes)
-    for job, maps in zip(cuts, harness.run_jobs(jobs, progress, total=total).scores, strict=True):
-        results.add(job, maps)
-    beside = [
-        harness.Job({"scene": each.name, "beside": "OpenCV"}, partial(_matchers.matched, each)) for each in scenes
-    ]
-    matched = harness.run_jobs(beside, progress, parallel="no", before=len(jobs)).scores
-    test, chosen_on = matched[: len(plan.scenes)], matched[len(plan.scenes) :]
+    results = Results(harness.run_jobs(plan.jobs(), progress))
+    test, chosen_on = results.matched(plan.scenes), results.matched(plan.chosen_on)
     verdicts = _verdicts(plan, results) | _matchers.verdicts(test)
     output.mkdir(parents=True, exist_ok=True)
     _draw_all(plan, results, test, output)
@@ -124,7 +133,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
 def _draw_all(plan: Plan, results: Results, test: Sequence[_matchers.Matched], output: Path) -> None:
     for scene in plan.scenes:
         for data in DATA:
-            _draw(scene, data, results.shown[scene.name, data], output / _picture(scene.name, data))
+            _draw(scene, data, results.shown(scene.name, data), output / _picture(scene.name, data))
     for each in test:
         _matchers.draw(each, output / _matchers.picture(each.scene.name))
 
@@ -252,26 +261,20 @@ def _picture(scene: str, data: str) -> str:
     return f"stereo-{scene.lower()}-{data.lower()}.png"
 
 
-def _draw(scene: Scene, data: str, maps: dict[str, DepthMap], path: Path) -> None:
+def _draw(scene: Scene, data: str, maps: Mapping[str, DepthMap], path: Path) -> None:
     """Draw the paper's five panels, and the same change by a median."""
     truth, photo = scene.known("all"), scene.truth.pair.left.mean(axis=2)
-
-    def matched(name: str) -> Panel:
-        return Panel(f"{name}, {100 * bad_pixels(maps[name], truth, 1.0):.2f} % bad", maps[name])
-
     panels = [
         Panel("left view", photo, "photo"),
         Panel("truth", truth),
-        matched(PLAIN),
-        matched(BOTH),
+        *(judged(name, maps[name], truth) for name in (PLAIN, BOTH)),
         _changed(BOTH, maps, truth),
         _changed(BY_MEDIAN, maps, truth),
     ]
-    limits = float(np.nanmin(truth)), float(np.nanmax(truth))
-    save_panels(panels, path, limits=limits, unit="px", columns=3, width=300)
+    save_disparities(panels, truth, path)
 
 
-def _changed(name: str, maps: dict[str, DepthMap], truth: DepthMap) -> Panel:
+def _changed(name: str, maps: Mapping[str, DepthMap], truth: DepthMap) -> Panel:
     """Draw white where a variant corrects the plain map, black where it breaks it."""
     return changed(name, maps[PLAIN], maps[name], truth)
 
