@@ -77,11 +77,11 @@ def test_what_is_asked_of_match_is_judged_by_its_numbers():
     sure = np.where(ours > 9, 50.0, 1.0)
     maps = {_matchers.OURS: ours, _matchers.SMOOTHED: theirs, _matchers.VARIANCE: sure}
     found = _matchers.verdicts([_matchers.Matched(scene, maps)])
-    assert [holds for holds, _ in found.values()] == [True] * 4
+    assert [bar.met for bar in found] == [True] * 4
     worse = _matchers.verdicts(
         [_matchers.Matched(scene, maps | {_matchers.OURS: theirs, _matchers.VARIANCE: 1 / sure})]
     )
-    assert not any(holds for holds, _ in worse.values())
+    assert not any(bar.met for bar in worse)
 
 
 @pytest.mark.slow

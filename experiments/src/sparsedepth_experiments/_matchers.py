@@ -22,7 +22,7 @@ from sparsedepth.vocabulary import DepthMap, StereoPair
 from sparsedepth_experiments._cache import ARRAYS, Stored, matching_version
 from sparsedepth_experiments._scenes import PARTS, judged, save_disparities
 from sparsedepth_experiments._variants import Scene
-from sparsedepth_experiments.harness import Job
+from sparsedepth_experiments.harness import Bar, Job
 
 MATCH = "match and OpenCV"
 OURS, THEIRS, SMOOTHED = "sparsedepth match", "OpenCV SGBM, filled", "OpenCV SGBM + WLS"
@@ -106,29 +106,34 @@ def _honesty(each: Matched) -> float:
     return calibration(each.error, each.maps[VARIANCE]).overall
 
 
-def verdicts(test: Sequence[Matched]) -> dict[str, tuple[bool, str]]:
+def verdicts(test: Sequence[Matched]) -> list[Bar]:
     """Decide each requirement of `match`, with its numbers."""
-    found = {}
-    for each in test:
-        name, bad, rival = each.scene.name, each.bad(OURS, "all"), each.bad(SMOOTHED, "all")
-        if name in MOST_BAD:
-            most = MOST_BAD[name]
-            found[f"`match`: at most {most:g} % of {name} bad, and less than SGBM + WLS"] = (
-                bad <= most and bad < rival,
-                f"{bad:.2f}, {rival:.2f}",
-            )
-    for other, most in (("random, halved", 0.5), (LOCAL, 1.0)):
-        pairs = [(each.area(VARIANCE), most if other != LOCAL else each.area(LOCAL)) for each in test]
-        found[f"`match`: its variance ranks errors better than {other}, on every scene"] = (
-            all(ours < theirs for ours, theirs in pairs),
-            ", ".join(f"{ours:.2f} and {theirs:.2f}" for ours, theirs in pairs),
-        )
     ratios = [_honesty(each) for each in test]
-    found["`match`: squared error over variance 0.5 ... 2, on every scene"] = (
-        all(0.5 <= ratio <= 2 for ratio in ratios),
-        ", ".join(f"{ratio:.2f}" for ratio in ratios),
+    return [
+        *(_judged(each, MOST_BAD[each.scene.name]) for each in test if each.scene.name in MOST_BAD),
+        _ranks(test, "random, halved", lambda each: 0.5),
+        _ranks(test, LOCAL, lambda each: each.area(LOCAL)),
+        Bar(
+            "`match`: squared error over variance 0.5 ... 2, on every scene",
+            ", ".join(f"{ratio:.2f}" for ratio in ratios),
+            all(0.5 <= ratio <= 2 for ratio in ratios),
+        ),
+    ]
+
+
+def _judged(each: Matched, most: float) -> Bar:
+    bad, rival = each.bad(OURS, "all"), each.bad(SMOOTHED, "all")
+    wanted = f"`match`: at most {most:g} % of {each.scene.name} bad, and less than SGBM + WLS"
+    return Bar(wanted, f"{bad:.2f}, {rival:.2f}", bad <= most and bad < rival)
+
+
+def _ranks(test: Sequence[Matched], other: str, area_of_other: Callable[[Matched], float]) -> Bar:
+    pairs = [(each.area(VARIANCE), area_of_other(each)) for each in test]
+    return Bar(
+        f"`match`: its variance ranks errors better than {other}, on every scene",
+        ", ".join(f"{ours:.2f} and {theirs:.2f}" for ours, theirs in pairs),
+        all(ours < theirs for ours, theirs in pairs),
     )
-    return found
 
 
 def picture(name: str) -> str:

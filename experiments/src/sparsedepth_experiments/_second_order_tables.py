@@ -31,6 +31,7 @@ from sparsedepth_experiments._second_order_jobs import (
     Arm,
     Results,
 )
+from sparsedepth_experiments.harness import Bar
 
 PAPER: Mapping[str, Mapping[str, float]] = {
     "Teddy": {PLAIN: 9.40, BOTH: 8.14, "gain": 1.25},
@@ -39,7 +40,6 @@ PAPER: Mapping[str, Mapping[str, float]] = {
 """Percent of bad pixels in the paper's Figs. 9 and 10, and the mean gain of its five runs."""
 BARS = {"Teddy": (8.2, 0.25), "Cones": (7.4, 0.9)}
 """What the loop should reach, and its gain over equal effort."""
-Verdicts = dict[str, tuple[bool, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,33 +221,33 @@ def every_scene(results: Results) -> list[str]:
     return ["## Every confirming scene, bad pixels, %, all, 1 px", table(["", *variants], rows)]
 
 
-def verdicts_of(found: Found) -> Verdicts:
+def verdicts_of(found: Found) -> list[Bar]:
     """Decide each claim, with its numbers."""
-    verdicts: Verdicts = {}
-    for what, variant, over in (
-        (f"2006: `{WITHOUT}` beats `{AGAIN}`", WITHOUT, AGAIN),
-        (f"2006: `{WITHOUT}` beats `{FILLED}`", WITHOUT, FILLED),
-        (f"2006: the dictionary gains, `{WITH}` over `{WITHOUT}`", WITH, WITHOUT),
-    ):
-        gains = found.confirming.scene_gains(variant, over)
-        verdicts[what] = float(np.mean(gains)) > 0, spread_over_scenes(gains)
-    for name in found.test.scenes:
-        verdicts |= _of_scene(found.test, name)
     within, alone = found.match_gains()
-    verdicts["2006: `match` is better over the loop"] = float(np.mean(within)) > 0, spread_over_scenes(within)
-    verdicts["2006: the loop's left map is better than `match`"] = float(np.mean(alone)) > 0, spread_over_scenes(alone)
-    return verdicts
+    gains = {
+        f"2006: `{WITHOUT}` beats `{AGAIN}`": found.confirming.scene_gains(WITHOUT, AGAIN),
+        f"2006: `{WITHOUT}` beats `{FILLED}`": found.confirming.scene_gains(WITHOUT, FILLED),
+        f"2006: the dictionary gains, `{WITH}` over `{WITHOUT}`": found.confirming.scene_gains(WITH, WITHOUT),
+        "2006: `match` is better over the loop": within,
+        "2006: the loop's left map is better than `match`": alone,
+    }
+    bars = [Bar(what, spread_over_scenes(each), float(np.mean(each)) > 0) for what, each in gains.items()]
+    return [*bars[:3], *(bar for name in found.test.scenes for bar in _of_scene(found.test, name)), *bars[3:]]
 
 
-def _of_scene(results: Results, name: str) -> Verdicts:
-    verdicts: Verdicts = {}
-    error, gain = results.mean(name, WITHOUT), float(np.mean(results.gains(name, WITHOUT, AGAIN)))
+def _of_scene(results: Results, name: str) -> list[Bar]:
+    def gains(what: str, variant: str, over: str, wanted: float | None = None) -> Bar:
+        gain = float(np.mean(results.gains(name, variant, over)))
+        return Bar(f"{name}: {what}", f"{gain:+.2f}", gain > 0 if wanted is None else gain >= wanted)
+
     most, wanted = BARS.get(name, (100.0, 0.0))
-    verdicts[f"{name}: `{WITHOUT}` has at most {most:g} % bad pixels"] = error <= most, f"{error:.2f}"
-    verdicts[f"{name}: it gains at least {wanted:g} over `{AGAIN}`"] = gain >= wanted, f"{gain:+.2f}"
-    gain = float(np.mean(results.gains(name, WITH, WITHOUT)))
-    verdicts[f"{name}: the dictionary gains, `{WITH}` over `{WITHOUT}`"] = gain > 0, f"{gain:+.2f}"
+    error = results.mean(name, WITHOUT)
+    bars = [
+        Bar(f"{name}: `{WITHOUT}` has at most {most:g} % bad pixels", f"{error:.2f}", error <= most),
+        gains(f"it gains at least {wanted:g} over `{AGAIN}`", WITHOUT, AGAIN, wanted),
+        gains(f"the dictionary gains, `{WITH}` over `{WITHOUT}`", WITH, WITHOUT),
+    ]
     if name in PAPER:
-        gain, wanted = float(np.mean(results.gains(name, BOTH))), PAPER[name]["gain"]
-        verdicts[f"{name}: `{BOTH}` gains the paper's {wanted:g} over its start"] = gain >= wanted, f"{gain:+.2f}"
-    return verdicts
+        wanted = PAPER[name]["gain"]
+        bars.append(gains(f"`{BOTH}` gains the paper's {wanted:g} over its start", BOTH, PLAIN, wanted))
+    return bars

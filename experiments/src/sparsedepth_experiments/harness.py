@@ -228,10 +228,14 @@ def bar_facts(bars: Sequence[Bar]) -> list[list[Any]]:
     return [[bar.wanted, bar.measured, bar.met] for bar in bars]
 
 
-def verdict_table(verdicts: Mapping[str, tuple[bool, str]]) -> str:
+def verdict_table(claims: Sequence[Bar]) -> str:
     """Tabulate claims, whether each holds, and its numbers."""
-    rows = [[claim, "yes" if holds else "**no**", numbers] for claim, (holds, numbers) in verdicts.items()]
-    return table(["", "", ""], rows)
+    return table(["", "", ""], [[claim.wanted, claim.verdict, claim.measured] for claim in claims])
+
+
+def verdict_facts(claims: Sequence[Bar]) -> dict[str, bool]:
+    """Say of each claim whether it holds."""
+    return {claim.wanted: claim.met for claim in claims}
 
 
 def write_page(output: Path, name: str, title: str, parts: Sequence[str], quick: bool) -> None:

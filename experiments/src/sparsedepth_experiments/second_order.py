@@ -102,7 +102,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     ]
     title = "Stereo: second-order smoothness, occlusions and the sparse prior"
     harness.write_page(output, "second_order", title, parts, quick)
-    return {"note": plan.note, "bad": found.bad(), "verdicts": {what: holds for what, (holds, _) in verdicts.items()}}
+    return {"note": plan.note, "bad": found.bad(), "verdicts": harness.verdict_facts(verdicts)}
 
 
 def _plan() -> Plan:

@@ -41,7 +41,7 @@ from sparsedepth_experiments._variants import (
     Scene,
     cuts,
 )
-from sparsedepth_experiments.harness import Job, Records
+from sparsedepth_experiments.harness import Bar, Job, Records
 
 STARTS = 4
 PAPER_ERRORS = {PLAIN: 9.58, BOTH: 9.21}
@@ -107,7 +107,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
     plan = _quick_plan() if quick else _plan()
     results = Results(harness.run_jobs(plan.jobs(), progress))
     test, chosen_on = results.matched(plan.scenes), results.matched(plan.chosen_on)
-    verdicts = _verdicts(plan, results) | _matchers.verdicts(test)
+    verdicts = [*(bar for data in DATA for bar in _verdicts(plan, results, data)), *_matchers.verdicts(test)]
     output.mkdir(parents=True, exist_ok=True)
     _draw_all(plan, results, test, output)
     parts = [
@@ -126,7 +126,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         "note": plan.note,
         "bad": results.bad,
         "match": {m.scene.name: {part: m.bad(_matchers.OURS, part) for part in PARTS} for m in test},
-        "verdicts": {what: holds for what, (holds, _) in verdicts.items()},
+        "verdicts": harness.verdict_facts(verdicts),
     }
 
 
@@ -231,30 +231,30 @@ def _deviation(results: Results, scene: str, data: str) -> float:
     return float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0
 
 
-def _verdicts(plan: Plan, results: Results) -> dict[str, tuple[bool, str]]:
-    """Decide each claim, with its numbers."""
+def _verdicts(plan: Plan, results: Results, data: str) -> list[Bar]:
+    """Decide each claim about a data term, with its numbers."""
     names = [scene.name for scene in plan.scenes]
-    found = {}
-    for data in DATA:
-        gains = {
-            name: [float(np.mean(results.gains(name, data, "all", BOTH, over))) for over in (PLAIN, AGAIN)]
-            for name in names
-        }
-        better = sum(min(both) > 0 for both in gains.values())
-        numbers = ", ".join(f"{name} {both[0]:+.2f} and {both[1]:+.2f}" for name, both in gains.items())
-        found[f"{data}: `{BOTH}` beats `{PLAIN}` and `{AGAIN}` on three scenes of four"] = (
-            better >= 0.75 * len(names),
-            numbers,
-        )
-        gain = gains[names[0]][0]
-        found[f"{data}: on {names[0]} by the paper's 0.37"] = (gain >= 0.37, f"{gain:+.2f}")
-        everywhere = [*names, *(scene.name for scene in plan.chosen_on)]
-        rivals = [float(np.mean(results.gains(name, data, "nonocc", BOTH, BY_MEDIAN))) for name in everywhere]
-        found[f"{data}: the dictionary beats the median as top layer, nonocc, mean of all scenes"] = (
-            float(np.mean(rivals)) > 0,
-            f"{np.mean(rivals):+.2f} ({', '.join(f'{n} {r:+.2f}' for n, r in zip(everywhere, rivals, strict=True))})",
-        )
-    return found
+    everywhere = [*names, *(scene.name for scene in plan.chosen_on)]
+
+    def gain(name: str, over: str, part: str = "all") -> float:
+        return float(np.mean(results.gains(name, data, part, BOTH, over)))
+
+    gains = {name: (gain(name, PLAIN), gain(name, AGAIN)) for name in names}
+    rivals = {name: gain(name, BY_MEDIAN, "nonocc") for name in everywhere}
+    mean, first = float(np.mean(list(rivals.values()))), gains[names[0]][0]
+    return [
+        Bar(
+            f"{data}: `{BOTH}` beats `{PLAIN}` and `{AGAIN}` on three scenes of four",
+            ", ".join(f"{name} {plain:+.2f} and {again:+.2f}" for name, (plain, again) in gains.items()),
+            sum(min(both) > 0 for both in gains.values()) >= 0.75 * len(names),
+        ),
+        Bar(f"{data}: on {names[0]} by the paper's 0.37", f"{first:+.2f}", first >= 0.37),
+        Bar(
+            f"{data}: the dictionary beats the median as top layer, nonocc, mean of all scenes",
+            f"{mean:+.2f} ({', '.join(f'{name} {rival:+.2f}' for name, rival in rivals.items())})",
+            mean > 0,
+        ),
+    ]
 
 
 def _picture(scene: str, data: str) -> str:

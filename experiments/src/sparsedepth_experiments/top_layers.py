@@ -39,9 +39,9 @@ from sparsedepth_experiments._top_layers_jobs import (
     methods,
     results_of,
 )
-from sparsedepth_experiments.harness import Job, run_jobs, verdict_table, write_page
+from sparsedepth_experiments.harness import Bar, Job, run_jobs, verdict_facts, verdict_table, write_page
 
-BAR = 0.2
+LEAST_GAIN = 0.2
 """Points by which a top layer should be better than the fill alone."""
 SEEDS = 5
 """Of the maps of Teddy and Cones."""
@@ -80,7 +80,7 @@ def run(output: Path, progress: Progress, quick: bool = False) -> dict[str, Any]
         "bad": results.bad,
         "last": last.bad,
         "gain": {name: results.mean_gain(name) for name in fits},
-        "verdicts": {what: holds for what, (holds, _) in verdicts.items()},
+        "verdicts": verdict_facts(verdicts),
     }
 
 
@@ -155,14 +155,15 @@ def _every_scene(results: Results) -> str:
     return table(["", *results.bad], rows)
 
 
-def _verdicts(results: Results, best: str) -> dict[str, tuple[bool, str]]:
-    found = {}
+def _verdicts(results: Results, best: str) -> list[Bar]:
+    bars = []
     for name in (ERRORS, EDGES, NOISE, REFINER):
         mean, error = results.mean_gain(name)
-        found[f"{name} gains at least {BAR:g} points over `{FILL}`"] = (mean >= BAR, f"{mean:+.2f} ± {error:.2f}")
+        wanted = f"{name} gains at least {LEAST_GAIN:g} points over `{FILL}`"
+        bars.append(Bar(wanted, f"{mean:+.2f} ± {error:.2f}", mean >= LEAST_GAIN))
     mean, error = results.mean_gain(best)
-    found[f"The best, `{best}`, gains more than two standard errors"] = (mean > 2 * error, f"{mean:+.2f} ± {error:.2f}")
-    return found
+    wanted = f"The best, `{best}`, gains more than two standard errors"
+    return [*bars, Bar(wanted, f"{mean:+.2f} ± {error:.2f}", mean > 2 * error)]
 
 
 def _last_scenes(plan: Plan, last: Results, best: str) -> list[str]:
