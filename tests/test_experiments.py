@@ -31,10 +31,10 @@ from sparsedepth_experiments import (
 )
 from sparsedepth_experiments import _denoising_page as denoising_page
 from sparsedepth_experiments import _zoo as zoo
-from sparsedepth_experiments._cache import OUTCOMES, Stored, cached
+from sparsedepth_experiments._cache import ARRAYS, OUTCOMES, Stored, cached
 from sparsedepth_experiments._claims import Claim, judge, table_of
 from sparsedepth_experiments._methods import Outcome, own_methods
-from sparsedepth_experiments.harness import run_jobs
+from sparsedepth_experiments.harness import Job, run_jobs
 
 pytestmark = pytest.mark.slow
 
@@ -292,6 +292,30 @@ def test_outcomes_are_cached_until_map_name_or_version_change(tmp_path, monkeypa
         file.write_bytes(file.read_bytes()[:100])
     outcome()
     assert len(made) == 7, "a torn file is made again"
+
+
+@pytest.mark.parametrize("parallel", ["no", "threads"])
+def test_a_run_that_was_stopped_goes_on_where_it_was(parallel, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSEDEPTH_CACHE", str(tmp_path))
+    ran, works = [], {0, 1, 3}
+
+    def job(n: int) -> Job:
+        def run() -> dict:
+            ran.append(n)
+            if n not in works:
+                raise RuntimeError("stopped")
+            return {"square": np.array(n**2)}
+
+        return Job({"n": n}, run, lambda made: int(made["square"]), lambda: Stored("n", str(n), [], ARRAYS))
+
+    jobs = [job(n) for n in range(4)]
+    with pytest.raises(RuntimeError, match="stopped"):
+        run_jobs(jobs, lambda *_: None, parallel=parallel)
+    works.add(2)
+    records = run_jobs(jobs, lambda *_: None, parallel=parallel)
+    assert records.scores == [0, 1, 4, 9]
+    assert [key["n"] for key, _ in records] == [0, 1, 2, 3]
+    assert sorted(ran) == [0, 1, 2, 2, 3], "only what failed is run again"
 
 
 def test_a_version_names_its_room_and_its_number():
