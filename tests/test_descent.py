@@ -121,7 +121,8 @@ def test_both_libraries_fit_the_same_bits():
         addresses = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
         scratch = np.empty(kernels.scratch(48, len(padded.rows)), np.float32)
         sizes = map(ctypes.c_int64, (n, 48, 48, len(padded.rows)))
-        effort = (*map(ctypes.c_int64, (1, 8, 10)), ctypes.c_float(0.1), ctypes.c_float(2.0), ctypes.c_float(0.01))
+        effort = (descent.TOLERANCE, descent.THRESHOLD_FALL, descent.RIDGE)
+        effort = (*map(ctypes.c_int64, (1, 8, descent.SWEEPS)), *map(ctypes.c_float, effort))
         received = [ctypes.c_void_p(array.ctypes.data) for array in (scratch, fitted, spent)]
         ctypes.CDLL(load(level)._name).codes_fit(*sizes, *addresses, *effort, *received)
         results.append(np.column_stack([fitted, spent]))

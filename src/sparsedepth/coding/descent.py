@@ -23,9 +23,9 @@ from sparsedepth.vocabulary import Floats, Patches, Vector
 
 SWEEPS = 10
 """Most passes over the codes in a round. Chosen with the others by energy over time, on patches of Motorcycle."""
-TOLERANCE = 0.1
+TOLERANCE = 0.15
 """Root of twice the energy that a pass must gain, and least excess of a slope over a price."""
-THRESHOLD_FALL = 2.0
+THRESHOLD_FALL = 1.7
 """Divisor of Huber's threshold from round to round."""
 RIDGE = 0.01
 """Cost of half a squared code, times the mean residual of the patch. It makes the minimum unique: flipped maps have
@@ -38,6 +38,7 @@ class PaddedAtoms:
 
     rows: Floats
     columns: Floats
+    """Transposed by blocks of atoms: (blocks, pixels, atoms of a block)."""
     prices: Vector
     """Infinite for padding."""
 
@@ -48,7 +49,8 @@ class PaddedAtoms:
         rows[: len(atoms), : atoms.shape[1]] = atoms
         padded = np.full(len(rows), np.inf, np.float32)
         padded[: len(atoms)] = prices
-        return cls(rows, np.ascontiguousarray(rows.T), padded)
+        blocks = rows.reshape(-1, kernels.BLOCK, rows.shape[1]).transpose(0, 2, 1)
+        return cls(rows, np.ascontiguousarray(blocks), padded)
 
 
 def is_convex(noise: NoiseModel) -> bool:

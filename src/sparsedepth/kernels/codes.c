@@ -7,8 +7,8 @@
 #include "kernels.h"
 #include "lanes.h"
 
-enum { GROUP = 8, ADMITTED = 96 };
-/* GROUP: patches that are worked on together. ADMITTED: most atoms of a patch. */
+enum { GROUP = 8, AT_ONCE = 4, ADMITTED = 96 };
+/* GROUP: patches that are worked on together. AT_ONCE: most atoms that a round admits. ADMITTED: most atoms of a patch. */
 
 typedef struct {
     float *residual, *weight, *pull, *scale, *slopes, *gram;
@@ -29,17 +29,18 @@ typedef struct {
 
 static inline float size_of(float value) { return value < 0 ? -value : value; }
 
-static inline float dot(int64_t n, const float *a, const float *b) {
-    const Lanes *one = (const Lanes *)a, *other = (const Lanes *)b;
-    Lanes even[PARTS] = {{0}}, odd[PARTS] = {{0}};
-    float sums[LANES];
-    for (int64_t at = 0; at < n / HELD; at += 2 * PARTS)
+/* Multiply a row with four others; each product is added up in sixteen parts. */
+static inline void dot_four(int64_t n, const float *row, const float *const *others, float *products) {
+    Lanes sums[4][PARTS] = {{{0}}};
+    float parts[4][LANES];
+    for (int64_t at = 0; at < n; at += LANES)
         for (int part = 0; part < PARTS; part++) {
-            even[part] += one[at + part] * other[at + part];
-            odd[part] += one[at + PARTS + part] * other[at + PARTS + part];
+            const Lanes mine = *(const Lanes *)(row + at + part * HELD);
+            for (int one = 0; one < 4; one++) sums[one][part] += mine * *(const Lanes *)(others[one] + at + part * HELD);
         }
-    for (int part = 0; part < PARTS; part++) ((Lanes *)sums)[part] = even[part] + odd[part];
-    return sum_lanes(sums);
+    for (int one = 0; one < 4; one++)
+        for (int part = 0; part < PARTS; part++) ((Lanes *)parts[one])[part] = sums[one][part];
+    for (int one = 0; one < 4; one++) products[one] = sum_lanes(parts[one]);
 }
 
 /* Add `factor` times a row to another one. */
@@ -47,28 +48,26 @@ static inline void add_row(int64_t n, float factor, const float *row, float *to)
     for (int64_t at = 0; at < n; at++) to[at] += factor * row[at];
 }
 
-/* Multiply some patches' pulls with sixteen atoms; each sum is added up in the same order, however many there are. */
+/* Multiply some patches' pulls with a block of atoms; each sum is added up in the same order, however many there are. */
 static inline __attribute__((always_inline)) void look_at(int some, const Work *work, Coded *const *coded, int64_t from) {
     enum { WIDTH = BLOCK / HELD };
+    const Lanes *row = (const Lanes *)(work->columns + from * work->pixels);
     Lanes sums[4][WIDTH] = {{{0}}};
-    for (int64_t pixel = 0; pixel < work->pixels; pixel++) {
-        const Lanes *row = (const Lanes *)(work->columns + pixel * work->atoms + from);
+    for (int64_t pixel = 0; pixel < work->pixels; pixel++, row += WIDTH)
         for (int one = 0; one < some; one++)
             for (int part = 0; part < WIDTH; part++) sums[one][part] += row[part] * coded[one]->pull[pixel];
-    }
     for (int one = 0; one < some; one++)
         for (int part = 0; part < WIDTH; part++) ((Lanes *)(coded[one]->slopes + from))[part] = sums[one][part];
 }
 
-/* Compute the slope of the energy along each atom, for a group of patches. */
+/* Compute the slope of the energy along each atom, for a group of patches; a block of atoms stays in the cache. */
 static void look(const Work *work, Coded *const *coded, int64_t count) {
-    int64_t first = 0;
-    for (; first + 4 <= count; first += 4)
-        for (int64_t from = 0; from < work->atoms; from += BLOCK) look_at(4, work, coded + first, from);
-    for (; first + 2 <= count; first += 2)
-        for (int64_t from = 0; from < work->atoms; from += BLOCK) look_at(2, work, coded + first, from);
-    for (; first < count; first++)
-        for (int64_t from = 0; from < work->atoms; from += BLOCK) look_at(1, work, coded + first, from);
+    for (int64_t from = 0; from < work->atoms; from += BLOCK) {
+        int64_t first = 0;
+        for (; first + 4 <= count; first += 4) look_at(4, work, coded + first, from);
+        for (; first + 2 <= count; first += 2) look_at(2, work, coded + first, from);
+        for (; first < count; first++) look_at(1, work, coded + first, from);
+    }
 }
 
 /* Weigh residuals. While the threshold falls, Huber's loss is smooth: equal weights would let many atoms tie. */
@@ -115,9 +114,9 @@ static inline void best_of_lanes(const Work *work, const Coded *mine, float *bes
     for (int lane = 0; lane < LANES; lane++) atom[lane] += lane % HELD;
 }
 
-/* Admit the atoms whose slope exceeds their price most, eight at most; count them. */
+/* Admit the atoms whose slope exceeds their price most; count them. */
 static int64_t admit(const Work *work, Coded *mine) {
-    const int64_t before = mine->count, end = before + LANES < ADMITTED ? before + LANES : ADMITTED;
+    const int64_t before = mine->count, end = before + AT_ONCE < ADMITTED ? before + AT_ONCE : ADMITTED;
     float best[LANES];
     int32_t atom[LANES];
     for (int64_t at = 0; at < before; at++) {
@@ -142,22 +141,24 @@ static int64_t admit(const Work *work, Coded *mine) {
 
 /* Compute the weighted products of the admitted atoms with each other. */
 static void multiply_admitted(const Work *work, Coded *mine) {
-    const int64_t pixels = work->pixels, stride = (mine->count + LANES - 1) / LANES * LANES;
+    const int64_t pixels = work->pixels, count = mine->count, stride = (count + LANES - 1) / LANES * LANES;
+    const float *rows[ADMITTED + 3];
+    for (int64_t one = 0; one < count + 3; one++)
+        rows[one] = work->rows + mine->atom[one < count ? one : count - 1] * pixels;
     mine->stride = stride;
-    for (int64_t one = 0; one < mine->count; one++) {
-        const float *row = work->rows + mine->atom[one] * pixels;
-        for (int64_t at = 0; at < pixels; at++) work->weighted[at] = mine->weight[at] * row[at];
-        for (int64_t other = 0; other <= one; other++) {
-            const float product = dot(pixels, work->weighted, work->rows + mine->atom[other] * pixels);
-            mine->gram[one * stride + other] = mine->gram[other * stride + one] = product;
-        }
-        for (int64_t other = mine->count; other < stride; other++) mine->gram[one * stride + other] = 0;
-        mine->gram[one * stride + one] += mine->ridge;
+    for (int64_t one = 0; one < count; one++) {
+        float *products = mine->gram + one * stride;
+        for (int64_t at = 0; at < pixels; at++) work->weighted[at] = mine->weight[at] * rows[one][at];
+        for (int64_t other = 0; other <= one; other += 4) dot_four(pixels, work->weighted, rows + other, products + other);
+        for (int64_t other = count; other < stride; other++) products[other] = 0;
+        products[one] += mine->ridge;
         mine->slope[one] -= mine->ridge * mine->code[one];
-        mine->inverse[one] = 1 / most(mine->gram[one * stride + one], 1e-12f);
+        mine->inverse[one] = 1 / most(products[one], 1e-12f);
         mine->before[one] = mine->code[one];
     }
-    for (int64_t at = mine->count; at < stride; at++) mine->slope[at] = 0;
+    for (int64_t one = 0; one < count; one++)
+        for (int64_t other = 0; other < one; other++) mine->gram[other * stride + one] = mine->gram[one * stride + other];
+    for (int64_t at = count; at < stride; at++) mine->slope[at] = 0;
 }
 
 /* Minimise over one code. */
@@ -263,11 +264,11 @@ KERNEL int64_t codes_scratch(int64_t pixels, int64_t atoms) {
 
 /* Fit patches by their sparse codes.
  *
- * n patches of `length` pixels are padded to `pixels`; rows: (atoms, pixels), columns: the same transposed, prices: of
- * each atom's code; pixels and atoms are multiples of 16. floors: noise variances, (n, length). robust: Huber's loss
- * instead of squares. sweeps: most passes over the codes in a round. fall: of Huber's threshold, from round to round,
- * a divisor. ridge: cost of half a squared code, times the mean residual. scratch: see `codes_scratch`. fitted: (n,
- * length). spent: (n,), absolute codes times prices.
+ * n patches of `length` pixels are padded to `pixels`; rows: (atoms, pixels), columns: the same by blocks of atoms,
+ * (blocks, pixels, BLOCK), prices: of each atom's code; pixels and atoms are multiples of 16. floors: noise variances,
+ * (n, length). robust: Huber's loss instead of squares. sweeps: most passes over the codes in a round. fall: of Huber's
+ * threshold, from round to round, a divisor. ridge: cost of half a squared code, times the mean residual. scratch: see
+ * `codes_scratch`. fitted: (n, length). spent: (n,), absolute codes times prices.
  */
 KERNEL void codes_fit(int64_t n, int64_t length, int64_t pixels, int64_t atoms, const float *rows, const float *columns,
                       const float *prices, const float *patches, const float *floors, int64_t robust, int64_t rounds,

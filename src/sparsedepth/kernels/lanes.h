@@ -1,11 +1,14 @@
-/* Vectors that fit the registers of the processor. Eight lanes are computed in one register or in two, with equal bits. */
+/* Vectors that fit the registers of the processor. Sixteen lanes are computed in one register, two or four, with equal
+ * bits. */
 #ifndef SPARSEDEPTH_LANES_H
 #define SPARSEDEPTH_LANES_H
 
 #include <stdint.h>
 
-enum { LANES = 8 };
-#ifdef __AVX__
+enum { LANES = 16 };
+#if defined(__AVX512F__)
+enum { HELD = 16 };
+#elif defined(__AVX__)
 enum { HELD = 8 };
 #else
 enum { HELD = 4 };
@@ -15,10 +18,13 @@ enum { PARTS = LANES / HELD };
 
 typedef float Lanes __attribute__((vector_size(4 * HELD), aligned(4), may_alias));
 typedef int32_t Flags __attribute__((vector_size(4 * HELD), aligned(4), may_alias));
+typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Add up eight numbers, in pairs. */
+/* Add up sixteen numbers, in pairs. */
 static inline float sum_lanes(const float *sums) {
-    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+    const Four *four = (const Four *)sums;
+    const Four added = (four[0] + four[2]) + (four[1] + four[3]);
+    return (added[0] + added[2]) + (added[1] + added[3]);
 }
 
 #endif
