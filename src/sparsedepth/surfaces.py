@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.ndimage import binary_erosion
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import cg
 
+from sparsedepth.kernels import plates as kernels
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 SECOND_DIFFERENCES: tuple[tuple[int, dict[tuple[int, int], int]], ...] = (
@@ -30,6 +31,28 @@ SECOND_DIFFERENCES: tuple[tuple[int, dict[tuple[int, int], int]], ...] = (
 The bending energy is the sum of these squares as far as they lie within the map. A plane has none, also at the border.
 """
 
+
+def _factors() -> Floats:
+    """Return the factors of the pixels of each second difference, with the root of its weight; zero = no pixel."""
+    longest = max(len(stencil) for _, stencil in SECOND_DIFFERENCES)
+    rows = [np.sqrt(weight) * np.array(list(stencil.values()), float) for weight, stencil in SECOND_DIFFERENCES]
+    return np.stack([np.pad(row, (0, longest - len(row))) for row in rows])
+
+
+def _slots() -> NDArray[np.int64]:
+    """Number the ways two pixels of a second difference lie to each other: (differences, one pixel, other pixel)."""
+    places = [list(stencil) for _, stencil in SECOND_DIFFERENCES]
+    apart = {(b[0] - a[0], b[1] - a[1]) for corners in places for a in corners for b in corners if a != b}
+    number = {offset: at for at, offset in enumerate(sorted(apart))}
+    slots = np.zeros((len(places), FACTORS.shape[1], FACTORS.shape[1]), np.int64)
+    for kind, corners in enumerate(places):
+        for (one, a), (other, b) in permutations(enumerate(corners), 2):
+            slots[kind, one, other] = number[b[0] - a[0], b[1] - a[1]]
+    return slots
+
+
+FACTORS = _factors()
+SLOTS = _slots()
 
 STRAIGHT_AND_DIAGONAL = ((0, 1, False), (1, 0, False), (1, 1, True), (1, -1, True))
 """Rows and columns to the following neighbours of a pixel, and whether they lie across."""
@@ -107,8 +130,7 @@ def interpolate(
         values = system.solve(plate[missing], even, settings.plate_iterations, settings.plate_tolerance)
         plate[missing] = values
         for _ in range(settings.reweightings):
-            bend = system.bends @ values + system.offset
-            weights = (1 + np.square(bend / settings.bend_scale)) ** (settings.exponent / 2 - 1)
+            weights = (1 + np.square(system.bends(values) / settings.bend_scale)) ** (settings.exponent / 2 - 1)
             values = system.solve(values, weights, settings.robust_iterations, settings.robust_tolerance)
         robust[missing] = values
     return Surfaces(plate, robust)
@@ -118,57 +140,41 @@ def interpolate(
 class _ThinPlateSystem:
     """Second differences that touch a missing pixel, as linear functions of the missing pixels in their order."""
 
-    bends: csr_matrix
+    ends: NDArray[np.int64]
+    """Of the rows of each kind of difference."""
+    corners: NDArray[np.int32]
+    """Numbers of the missing pixels of each difference, (rows, 4); -1: valid or none."""
     offset: Vector
     """Contribution of the valid pixels to each difference."""
 
     @classmethod
     def of(cls, values: Floats, missing: NDArray[np.bool_]) -> _ThinPlateSystem:
-        count = int(missing.sum())
         number = np.full(missing.shape, -1, np.int32)
-        number[missing] = np.arange(count, dtype=np.int32)
-        lengths, numbers, coefficients, offset = [], [], [], []
-        for weight, stencil in SECOND_DIFFERENCES:
+        number[missing] = np.arange(int(missing.sum()), dtype=np.int32)
+        corners, offset = [], []
+        for (_, stencil), factors in zip(SECOND_DIFFERENCES, FACTORS, strict=True):
             indices = _shifted(number, stencil)
             touched = np.nonzero(np.maximum.reduce(indices) >= 0)
-            which = np.stack([each[touched] for each in indices], axis=1)
+            which = np.full((len(touched[0]), len(factors)), -1, np.int32)
+            which[:, : len(stencil)] = np.stack([each[touched] for each in indices], axis=1)
             held = np.stack([each[touched] for each in _shifted(values, stencil)], axis=1)
-            factor, free = np.sqrt(weight) * np.array(list(stencil.values()), np.float64), which >= 0
-            lengths.append(free.sum(axis=1))
-            numbers.append(which[free])
-            coefficients.append(np.broadcast_to(factor, which.shape)[free])
-            offset.append(np.where(free, 0, held) @ factor)
-        ends = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-        bends = csr_matrix((np.concatenate(coefficients), np.concatenate(numbers), ends), (len(ends) - 1, count))
-        return cls(bends, np.concatenate(offset))
+            corners.append(which)
+            offset.append(np.where(which[:, : len(stencil)] >= 0, 0, held) @ factors[: len(stencil)])
+        ends = np.cumsum([len(which) for which in corners])
+        return cls(ends, np.concatenate(corners), np.concatenate(offset))
 
-    @cached_property
-    def transpose(self) -> csr_matrix:
-        return csr_matrix(self.bends.T)
+    def bends(self, values: Vector) -> Vector:
+        """Compute the second differences of a surface."""
+        bends = np.empty(len(self.offset))
+        kernels.bend(len(self.ends), self.ends, self.corners, FACTORS, self.offset, values, bends)
+        return bends
 
     def solve(self, values: Vector, weights: Vector, iterations: int, tolerance: float) -> Vector:
         """Reduce the weighted sum of squared bends, by preconditioned conjugate gradients."""
-        lengths = np.diff(self.bends.indptr)
-        scaled = self.bends.data * np.repeat(weights, lengths)
-        weighted = csr_matrix((scaled, self.bends.indices, self.bends.indptr), self.bends.shape)
-        energy = csr_matrix(self.transpose @ weighted)
-        descent = -(weighted.T @ (self.bends @ values + self.offset))
-        diagonal = energy.diagonal()
-        values, step = values.copy(), descent / diagonal
-        direction, left = step.copy(), float(descent @ step)
-        goal = tolerance**2 * left
-        for _ in range(iterations):
-            if left <= goal:
-                break
-            change = energy @ direction
-            length = left / float(direction @ change)
-            values += length * direction
-            change *= length
-            descent -= change
-            np.divide(descent, diagonal, out=step)
-            left, before = float(descent @ step), left
-            direction *= left / before
-            direction += step
+        n, values = len(values), np.array(values)
+        scratch, neighbours = np.empty(kernels.scratch(n)), np.empty((n, kernels.OTHERS), np.int32)
+        rows = (n, len(self.ends), self.ends, self.corners, FACTORS, SLOTS, self.offset, weights)
+        kernels.solve(*rows, iterations, tolerance, scratch, neighbours, values)
         return values
 
 
