@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
 
+from sparsedepth.neighbourhood import nearest_depth_distance
 from sparsedepth.restore import dense, inpainting, noise_model, variance_filled
 from sparsedepth.restore.artefacts import OutlierClusters, StuckPixels, small_components
 from sparsedepth.restore.dense import NoiseLevel, Shrinkage, Smoothed
@@ -24,7 +25,6 @@ from sparsedepth.restore.scores import (
     PixelScores,
     difference_floor,
     median_step,
-    nearest_depth_distance,
     quantization_step,
 )
 from sparsedepth.restore.settings import (

@@ -5,7 +5,7 @@ Maps are (height, width); stacks of maps with leading axes are treated map by ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,10 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
-from sparsedepth.vocabulary import Floats, Vector
+from sparsedepth.kernels import neighbours as kernels
+from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
 Pixels = NDArray[np.bool_] | tuple[NDArray[np.intp], ...]
 """A mask of pixels, or their index arrays as `numpy.nonzero` returns them."""
+
+NEIGHBOUR_RADIUS_PX = 2
+"""Radius of the window in which neighbours of similar depth are searched."""
 
 GRID_OFFSETS_PX = (-3, -1, 1, 3)
 """Rows and columns around a pixel of the grid of `grid_median`."""
@@ -237,24 +241,31 @@ class BoxCounts:
         return self.within(side) - self.own
 
 
+def nearest_depth_distance(depth: DepthMap) -> Floats:
+    """Average the distances of each pixel to the two nearest, in depth, of its neighbours; 0 where missing."""
+    radius, (rows, columns) = NEIGHBOUR_RADIUS_PX, depth.shape[-2:]
+    padded = np.full((*depth.shape[:-2], rows + 2 * radius, columns + 2 * radius), np.inf, np.float32)
+    padded[..., radius:-radius, radius:-radius] = np.where(np.isfinite(depth), depth, np.inf)
+    distance = np.empty(depth.shape, np.float32)
+    n, scratch = depth.size // max(rows * columns, 1), np.empty((2, columns), np.float32)
+    kernels.nearest(n, rows, columns, radius, padded, scratch, distance)
+    return distance
+
+
 def grid_median(values: Floats) -> Floats:
     """Compute the higher median of the sixteen `GRID_OFFSETS_PX` of each pixel; maps are mirrored at borders.
 
-    A sorting network over whole maps: six times as fast as a filter that sorts at each pixel.
+    A sorting network over rows: the same exchanges at every pixel.
     """
-    reach = max(GRID_OFFSETS_PX)
-    rows, columns = values.shape[-2:]
+    reach, (rows, columns) = max(GRID_OFFSETS_PX), values.shape[-2:]
     padded = np.pad(values, [(0, 0)] * (values.ndim - 2) + [(reach, reach)] * 2, mode="symmetric")
-    along = [padded[..., reach + at : reach + at + rows, :] for at in GRID_OFFSETS_PX]
-    four = _sort_by(along, _batcher_network(4, 1))
-    sixteen = [each[..., reach + at : reach + at + columns] for at in GRID_OFFSETS_PX for each in four]
-    return _sort_by(sixteen, _batcher_network(16, 4))[8]
-
-
-def _sort_by(maps: list[Floats], exchanges: Iterable[tuple[int, int]]) -> list[Floats]:
-    for low, high in exchanges:
-        maps[low], maps[high] = np.minimum(maps[low], maps[high]), np.maximum(maps[low], maps[high])
-    return maps
+    sorting, merging = list(_batcher_network(4, 1)), list(_batcher_network(16, 4))
+    pairs, offsets = np.array(sorting + merging), np.array(GRID_OFFSETS_PX)
+    medians = np.empty(values.shape, np.float32)
+    n, scratch = values.size // max(rows * columns, 1), np.empty((20, columns + 2 * reach), np.float32)
+    sizes = (n, rows, columns, reach, offsets, len(sorting), len(merging))
+    kernels.grid_median(*sizes, pairs, np.ascontiguousarray(padded, np.float32), scratch, medians)
+    return medians
 
 
 def _batcher_network(n: int, sorted_run: int) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ codes of a patch do not depend on its band: neither bands nor threads change a r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,11 @@ class PatchCoder:
     def overlapping(self) -> bool:
         """Whether a pixel mostly lies in several patches."""
         return 2 * self.stride <= min(self.dictionary.patch_shape)
+
+    def spaced(self, times: int) -> PatchCoder:
+        """Return this coder with its patches so many times as far apart, as long as they overlap by half."""
+        half = min(self.dictionary.patch_shape) // 2
+        return replace(self, stride=max(self.stride, min(times * self.stride, half)))
 
     @cached_property
     def atoms(self) -> Floats:

@@ -73,6 +73,10 @@ class NoiseLevel:
         along = np.clip((np.where(np.isfinite(depth), depth, low) - low) / max(high - low, 1e-12), 0, 1)
         return self.sigma * np.square(1 + (self.ratio - 1) * along)
 
+    def mean(self, depth: DepthMap) -> float:
+        """Return the mean standard deviation over a map."""
+        return float(self.at_depth(depth[np.isfinite(depth)]).mean())
+
     def exceeded(self, residual: Floats, depth: DepthMap) -> NDArray[np.bool_]:
         """Mark residuals that are larger than dense noise."""
         return np.abs(residual) > self.settings.outlier_sigmas * self.at_depth(depth)

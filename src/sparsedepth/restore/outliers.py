@@ -99,6 +99,8 @@ class OutlierModel:
     """Whether measured values may be changed."""
     settings: Settings
     classifier: OutlierClassifier
+    dense_sigma: float = 0.0
+    """Standard deviation of noise at every pixel, where there is such noise."""
 
     def outliers(self, tile: Tile, posterior: Posterior) -> NDArray[np.bool_]:
         """Mark the valid pixels whose value mostly follows the codes."""
@@ -145,7 +147,8 @@ class OutlierModel:
 
     def is_isolated(self, scores: PixelScores) -> NDArray[np.bool_]:
         """Mark pixels in smooth surroundings away from borders: a deviating pixel there is noise on any map."""
-        return ~scores.near_border & (scores.local_residual <= self.settings.scores.difference_floor)
+        roughness = max(self.settings.scores.difference_floor, self.dense_sigma)
+        return ~scores.near_border & (scores.local_residual <= roughness)
 
     def features(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Floats:
         """Compute the features of the pixels of a mask, (pixels, features), of a map or of a stack of maps.

@@ -194,7 +194,9 @@ class Corrector:
         smooth = correct and survey.has_dense_noise()
         enabled = correct and noise.fraction * int(sample.valid.sum()) >= settings.outliers.min_count
         model = OutlierModel(noise, survey.step, enabled, settings, classifier or shipped_classifier())
-        once = smooth or not enabled or not survey.coder.overlapping
+        if smooth:
+            model = replace(model, dense_sigma=dense.NoiseLevel.fit(sample.depth, settings.dense).mean(sample.depth))
+        once = not enabled or not survey.coder.overlapping
         passes = 0 if once else 1 + (noise.fraction > settings.outliers.third_pass_fraction)
         judged = judge(sample, survey.scores, survey.coder, model, passes, threads)
         if enabled and not smooth and survey.is_clean(judged[1].probability):

@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.coding.aggregate import PatchCoder, average_patches
-from sparsedepth.neighbourhood import box_mean, grid_median
+from sparsedepth.neighbourhood import box_mean, grid_median, nearest_depth_distance
 from sparsedepth.restore.settings import ScoreSettings
 from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats
-
-NEIGHBOUR_RADIUS_PX = 2
-"""Radius of the window in which neighbours of similar depth are searched."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +46,7 @@ class PixelScores:
 
 def score_pixels(tile: Tile, coder: PatchCoder, step: float, settings: ScoreSettings, threads: int) -> PixelScores:
     """Code a tile, or a stack of maps, whose values are multiples of ``step``, and score its pixels."""
+    coder = coder.spaced(settings.first_spacing)
     average = average_patches(tile.depth, coder, tile.variance, window=tile.window, threads=threads)
     residual = np.nan_to_num(tile.depth - average.mean)
     local_residual = grid_median(np.abs(residual).astype(np.float32))
@@ -95,27 +93,6 @@ def difference_floor(tile: Tile, step: float, settings: ScoreSettings) -> Floats
     """Return the standard deviation, for each pixel, below which a difference is not significant."""
     sensor = 0 if tile.variance is None else np.where(tile.valid, tile.variance, 1)
     return np.sqrt(settings.difference_floor**2 + (settings.step_weight * step) ** 2 + sensor)
-
-
-def nearest_depth_distance(depth: DepthMap) -> Floats:
-    """Average the distances of each pixel to the two nearest, in depth, of its neighbours; 0 where missing."""
-    radius = NEIGHBOUR_RADIUS_PX
-    rows, columns = depth.shape[-2:]
-    padded = np.full((*depth.shape[:-2], rows + 2 * radius, columns + 2 * radius), np.inf, depth.dtype)
-    padded[..., radius:-radius, radius:-radius] = depth
-    padded[np.isnan(padded)] = np.inf
-    first, second = np.full_like(depth, np.inf), np.full_like(depth, np.inf)
-    distance, larger = np.empty_like(depth), np.empty_like(depth)
-    for down in range(2 * radius + 1):
-        for right in range(2 * radius + 1):
-            if (down, right) != (radius, radius):
-                np.subtract(padded[..., down : down + rows, right : right + columns], depth, out=distance)
-                np.abs(distance, out=distance)
-                np.maximum(first, distance, out=larger)
-                np.minimum(second, larger, out=second)
-                np.minimum(first, distance, out=first)
-    second = np.where(np.isfinite(second), second, first)
-    return np.where(np.isfinite(first), (first + second) / 2, 0)
 
 
 def quantization_step(depth: DepthMap, settings: ScoreSettings) -> float:

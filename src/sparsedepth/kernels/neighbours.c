@@ -1,0 +1,77 @@
+/* Ranks among the neighbours of each pixel, a row of pixels at a time. */
+#include "kernels.h"
+
+/* Average the distances of each pixel of a row to the two nearest, in depth, of its neighbours.
+ *
+ * depth: the row within a map with a border of `radius` pixels; rows are `pitch` apart; infinite = missing.
+ */
+static void nearest_of_row(int64_t width, int64_t pitch, int64_t radius, const float *depth, float *first, float *second,
+                           float *out) {
+    for (int64_t at = 0; at < width; at++) first[at] = second[at] = __builtin_inff();
+    for (int64_t down = -radius; down <= radius; down++)
+        for (int64_t right = -radius; right <= radius; right++) {
+            const float *other = depth + down * pitch + right;
+            if (!down && !right) continue;
+            for (int64_t at = 0; at < width; at++) {
+                const float apart = other[at] - depth[at], distance = apart < 0 ? -apart : apart;
+                second[at] = least(second[at], most(first[at], distance));
+                first[at] = least(first[at], distance);
+            }
+        }
+    for (int64_t at = 0; at < width; at++) {
+        const float last = second[at] < __builtin_inff() ? second[at] : first[at];
+        const int lonely = !(first[at] < __builtin_inff()) || !(depth[at] < __builtin_inff());
+        out[at] = lonely ? 0 : (first[at] + last) / 2;
+    }
+}
+
+/* Average, for each pixel, the distances to the two nearest in depth of its neighbours; 0 where it or they are missing.
+ *
+ * depth: (n, height + 2 radius, width + 2 radius), infinite = missing. scratch: (2, width). out: (n, height, width).
+ */
+KERNEL void neighbours_nearest(int64_t n, int64_t height, int64_t width, int64_t radius, const float *depth,
+                               float *scratch, float *out) {
+    const int64_t pitch = width + 2 * radius;
+    for (int64_t map = 0; map < n; map++, depth += pitch * (height + 2 * radius))
+        for (int64_t row = 0; row < height; row++, out += width)
+            nearest_of_row(width, pitch, radius, depth + (row + radius) * pitch + radius, scratch, scratch + width, out);
+}
+
+/* Sort rows by exchanges: of each pair, the smaller numbers go to the first row. */
+static void exchange(int64_t width, int64_t exchanges, const int64_t *pairs, float *const *rows) {
+    for (int64_t pair = 0; pair < exchanges; pair++) {
+        float *low = rows[pairs[2 * pair]], *high = rows[pairs[2 * pair + 1]];
+        for (int64_t at = 0; at < width; at++) {
+            const float one = low[at], other = high[at];
+            low[at] = least(one, other);
+            high[at] = most(one, other);
+        }
+    }
+}
+
+/* Compute the ninth of the sixteen numbers on a grid around each pixel, in ascending order.
+ *
+ * values: (n, height + 2 reach, width + 2 reach). offsets: four, of rows and of columns. pairs: of the exchanges that
+ * sort four numbers, then of those that merge four sorted runs of four. scratch: (20, width + 2 reach). out: (n, height,
+ * width).
+ */
+KERNEL void neighbours_grid_median(int64_t n, int64_t height, int64_t width, int64_t reach, const int64_t *offsets,
+                                   int64_t sorting, int64_t merging, const int64_t *pairs, const float *values,
+                                   float *scratch, float *out) {
+    enum { SIDE = 4, ALL = SIDE * SIDE };
+    const int64_t pitch = width + 2 * reach;
+    float *rows[SIDE + ALL];
+    for (int64_t one = 0; one < SIDE + ALL; one++) rows[one] = scratch + one * pitch;
+    for (int64_t map = 0; map < n; map++, values += pitch * (height + 2 * reach))
+        for (int64_t row = 0; row < height; row++, out += width) {
+            for (int64_t one = 0; one < SIDE; one++)
+                for (int64_t at = 0; at < pitch; at++)
+                    rows[one][at] = values[(row + reach + offsets[one]) * pitch + at];
+            exchange(pitch, sorting, pairs, rows);
+            for (int64_t one = 0; one < ALL; one++)
+                for (int64_t at = 0; at < width; at++)
+                    rows[SIDE + one][at] = rows[one % SIDE][at + reach + offsets[one / SIDE]];
+            exchange(width, merging, pairs + 2 * sorting, rows + SIDE);
+            for (int64_t at = 0; at < width; at++) out[at] = rows[SIDE + ALL / 2][at];
+        }
+}
