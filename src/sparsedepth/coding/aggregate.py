@@ -21,6 +21,7 @@ from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.coding.noise import Jeffreys, NoiseModel
 from sparsedepth.coding.overlap import sum_fitted_patches
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.kernels import patches as kernels
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Normalised, Window, add_tiles, normalise
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -296,7 +297,6 @@ def _without_median(patches: Floats, unit: float | Vector) -> Normalised:
 
 def _averages(sums: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the weight, the mean of the values and their variance around it."""
-    weight, value, square = sums
-    some = np.where(weight > 0, weight, 1)
-    value, square = value / some, square / some
-    return weight.copy(), np.where(weight > 0, value, np.nan), np.maximum(square - value**2, 0)
+    weight, mean, variance = averages = np.empty(sums.shape)
+    kernels.average(weight.size, np.ascontiguousarray(sums), averages)
+    return weight, mean, variance

@@ -18,3 +18,6 @@ valid)."""
 add = kernel("patches_add", INT, _I, INT, INT, INT, INT, _F, _D, _D, _D, _D, _D)
 """Add patches to three maps: (n, places, height, width, stride, size, values, scale, centres, of_patch, of_pixel,
 sums)."""
+
+average = kernel("patches_average", INT, _D, _D)
+"""Divide sums by their weights: (n, sums, averages)."""

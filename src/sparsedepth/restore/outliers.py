@@ -99,8 +99,8 @@ class OutlierModel:
     """Whether measured values may be changed."""
     settings: Settings
     classifier: OutlierClassifier
-    dense_sigma: float = 0.0
-    """Standard deviation of noise at every pixel, where there is such noise."""
+    dense_residual: float = 0.0
+    """Residual that noise at every pixel leaves in smooth surroundings; 0 = there is no such noise."""
 
     def outliers(self, tile: Tile, posterior: Posterior) -> NDArray[np.bool_]:
         """Mark the valid pixels whose value mostly follows the codes."""
@@ -147,7 +147,7 @@ class OutlierModel:
 
     def is_isolated(self, scores: PixelScores) -> NDArray[np.bool_]:
         """Mark pixels in smooth surroundings away from borders: a deviating pixel there is noise on any map."""
-        roughness = max(self.settings.scores.difference_floor, self.dense_sigma)
+        roughness = max(self.settings.scores.difference_floor, self.dense_residual)
         return ~scores.near_border & (scores.local_residual <= roughness)
 
     def features(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Floats:

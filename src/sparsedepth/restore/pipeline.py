@@ -195,7 +195,8 @@ class Corrector:
         enabled = correct and noise.fraction * int(sample.valid.sum()) >= settings.outliers.min_count
         model = OutlierModel(noise, survey.step, enabled, settings, classifier or shipped_classifier())
         if smooth:
-            model = replace(model, dense_sigma=dense.NoiseLevel.fit(sample.depth, settings.dense).mean(sample.depth))
+            sigma = dense.NoiseLevel.fit(sample.depth, settings.dense).mean(sample.depth)
+            model = replace(model, dense_residual=settings.dense.smooth_residual * sigma)
         once = not enabled or not survey.coder.overlapping
         passes = 0 if once else 1 + (noise.fraction > settings.outliers.third_pass_fraction)
         judged = judge(sample, survey.scores, survey.coder, model, passes, threads)

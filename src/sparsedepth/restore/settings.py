@@ -42,8 +42,8 @@ class CodingSettings(Qualities):
 
     noise_floor: float = 0.02  #: sd; residuals below it cost their square, larger ones their size (Huber).
     sparsity: float = 1.2  #: Cost of a unit of code, in noise floors.
-    fast: Effort = Effort(5, 12)
-    balanced: Effort = Effort(2, 12)
+    fast: Effort = Effort(5, 8)
+    balanced: Effort = Effort(2, 8)
     best: Effort = Effort(1, 16)
     window: float = 0.2  #: Standard deviation of the weight of a patch's pixels, in patch sides.
 
@@ -60,7 +60,7 @@ class ScoreSettings:
     border_valid_fraction: float = 0.7
     rescore_above: float = 1.0  #: Score above which a pixel is scored again.
     rescore_sparsity: float = 1.1  #: Cost of a unit of code in the second scoring, in noise floors.
-    rescore_rounds: int = 12  #: Rounds of the second scoring.
+    rescore_rounds: int = 8  #: Rounds of the second scoring.
     core_weight: float = 0.4  #: Relative weight from which a pixel lies in the core of a patch.
     equal_difference: float = 1e-6  #: sd; smaller differences are none.
     min_equal_fraction: float = 0.2  #: Fraction of equal neighbours from which a map is quantised.
@@ -185,6 +185,9 @@ class DenseSettings:
     rounds: int = 32  #: Iterations of the coding.
     second_pass_ratio: float = 0.3  #: Standard deviation of what is left after coding once, relative to the noise.
     raw_roughness: float = 5e-4  #: sd; low quantile of the differences in most blocks of a raw sensor map.
+    #: Local residual, in standard deviations of the noise, up to which surroundings are smooth: less than the median of
+    #: Gaussian noise. Seen on development maps, where 1 takes texture for outliers.
+    smooth_residual: float = 0.5
     outlier_sigmas: float = 4.0  #: Residual, in standard deviations of the noise, above which a pixel is an outlier.
     sigma_floor: float = 1e-6  #: sd of a perfectly flat block.
     min_blocks: int = 12  #: Blocks below which the level is the same at all depths.
