@@ -65,7 +65,7 @@ def fill_holes(
         noise=Stationary(1.0),
         sparsity=chosen.sparsity,
         stride=max(stride, 1),
-        max_rounds=min(chosen.rounds, coder.max_rounds),
+        max_rounds=chosen.rounds,
         core=settings.scores.core_weight,
     )
     guess_variance = coder.unit**2 * (1 / chosen.guess_weight - 1)

@@ -45,8 +45,11 @@ class PixelScores:
 
 
 def score_pixels(tile: Tile, coder: PatchCoder, step: float, settings: ScoreSettings, threads: int) -> PixelScores:
-    """Code a tile, or a stack of maps, whose values are multiples of ``step``, and score its pixels."""
-    coder = coder.spaced(settings.first_spacing)
+    """Code a tile, or a stack of maps, whose values are multiples of ``step``, and score its pixels.
+
+    Only suspects need fine codes, unless a sensor gives a variance: then all pixels follow their codes a little.
+    """
+    coder = coder.spaced(settings.first_spacing) if tile.variance is None else coder
     average = average_patches(tile.depth, coder, tile.variance, window=tile.window, threads=threads)
     residual = np.nan_to_num(tile.depth - average.mean)
     local_residual = grid_median(np.abs(residual).astype(np.float32))

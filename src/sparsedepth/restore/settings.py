@@ -53,7 +53,7 @@ class ScoreSettings:
     """How pixels are scored. Chosen on validation crops."""
 
     difference_floor: float = 0.01  #: sd; smaller differences between pixels are not significant.
-    first_spacing: int = 2  #: Distance of the patches of the first scoring, in strides; suspects are scored at all.
+    first_spacing: int = 2  #: Distance of patches in the first scoring, in strides. 1: twice the time, equal dB.
     step_weight: float = 0.3  #: Quantisation steps; near 1/sqrt(12), set by hand.
     patch_variance_weight: float = 8.0  #: Weight of the patches' variance in the score.
     #: Fraction of the 3x3 window that is valid, below which a pixel is near a border.
