@@ -179,12 +179,15 @@ def test_holes_stay_if_they_are_not_to_be_filled(method):
 
 def test_the_variance_of_a_sensor_lowers_the_error(method):
     clean, _ = scene(outliers=0, holes=0)
-    rng = np.random.default_rng(3)
-    bad = rng.random(clean.shape) < 0.25
-    noisy = clean + np.where(bad, 0.15, 0.001) * rng.standard_normal(clean.shape)
-    with_variance = restore(noisy, method, variance=np.where(bad, 0.15**2, 1e-6))
-    without = restore(noisy, method)
-    assert np.square(with_variance.depth - clean).mean() < 0.9 * np.square(without.depth - clean).mean()
+    level = maximum_filter(clean, 7) - minimum_filter(clean, 7) < 0.5
+    for seed in (3, 4, 5):
+        rng = np.random.default_rng(seed)
+        bad = rng.random(clean.shape) < 0.25
+        noisy = clean + np.where(bad, 0.15, 0.001) * rng.standard_normal(clean.shape)
+        results = restore(noisy, method, variance=np.where(bad, 0.15**2, 1e-6)), restore(noisy, method)
+        told, blind, before = (np.square(depth - clean) for depth in (*(each.depth for each in results), noisy))
+        assert told[level].mean() < 0.25 * blind[level].mean()
+        assert told.mean() < 0.4 * before.mean()  # at steps the variance itself is no help: see docs/limits.md
 
 
 @pytest.mark.parametrize("given", [np.nan, np.inf])

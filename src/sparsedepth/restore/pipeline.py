@@ -113,15 +113,16 @@ class FittedRestorer:
         coder, settings = self.corrector.survey.coder, self.corrector.survey.settings
         refused = (corrected.weight == 0) | holes_containing_patch(~tile.valid, coder.dictionary.patch_shape)
         refused = ~tile.valid & (refused | (not self.fill))
-        holes, again = ~removal.tile.valid & ~refused, corrected.outlier & self.second_pass
+        moved = np.square(value - removal.tile.depth) > variance  # otherwise a fill may only be worse
+        holes, again = ~removal.tile.valid & ~refused, corrected.outlier & moved & self.second_pass
         if (holes | again).any():
             shown = np.where(again, np.nan, value)
             filled = fill_holes(shown, coder, settings, threads, refused, tile.window)
             value = np.where(holes | again, filled, value)
             if holes.any():
                 variance = np.where(holes, self.filled_variance()(filled, np.isnan(shown)), variance)
-        moved = tile.valid & (self.corrector.smoother is not None)
-        return value, variance, classify_origin(tile.valid, corrected.outlier | removal.corrupted, refused, moved)
+        smoothed = tile.valid & (self.corrector.smoother is not None)
+        return value, variance, classify_origin(tile.valid, corrected.outlier | removal.corrupted, refused, smoothed)
 
 
 @dataclass(frozen=True, eq=False)
