@@ -127,7 +127,7 @@ dictionaries: install
 	learn phi3 --as-paper --steps 900 --held-out motorcycle --noise stationary && \
 	learn phi1_annealed --steps 1500 && \
 	learn default --patch 8 --atoms 256 --every 2 --every 3 --every 4 && \
-	learn phi1_32 --steps 500 --initial 1 --patch 32 --atoms 1024
+	learn phi1_32 --steps 500 --initial 1 --patch 32 --atoms 1024 --half
 
 # The pictures of the pages for users, drawn by their own blocks.
 pictures: install

@@ -28,6 +28,21 @@ def test_read_what_was_written(tmp_path, dtype):
     assert os.listdir(tmp_path) == ["d.safetensors"]
 
 
+def test_half_a_file_holds_the_atoms_to_three_digits(tmp_path):
+    written = Dictionary(unit_atoms(40, 36).astype(np.float32), (6, 6), {"unit": "px"})
+    written.save(tmp_path / "whole.safetensors")
+    written.save(tmp_path / "half.safetensors", half=True)
+    read = Dictionary.load(tmp_path / "half.safetensors")
+    assert read.atoms.dtype == np.float32
+    assert read.about == written.about
+    np.testing.assert_allclose(read.atoms, written.atoms, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(read.atoms, axis=1), 1, atol=1e-6)
+    sizes = [(tmp_path / name).stat().st_size for name in ("half.safetensors", "whole.safetensors")]
+    assert sizes[1] - sizes[0] == written.atoms.nbytes // 2
+    read.save(tmp_path / "again.safetensors", half=True)
+    assert np.abs(Dictionary.load(tmp_path / "again.safetensors").atoms - read.atoms).max() < 1e-3
+
+
 def _with(change):
     atoms = unit_atoms(9, 12)
     change(atoms)

@@ -71,6 +71,7 @@ def learn_command(
         int | None, typer.Option(help="Patches a step: 512; 128 with --as-paper.", min=8, max=1 << 16)
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same dictionary.", min=0)] = 0,
+    half: Annotated[bool, typer.Option("--half", help="Store 16-bit floats: half of the size.")] = False,
     profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
@@ -102,6 +103,7 @@ def learn_command(
         steps=steps,
         batch=batch,
         seed=seed,
+        half=half,
         start=start,
     )
     training = Training.prepare(maps, held_out or [], settings, MapReader(profile, scale, invalid))
@@ -177,7 +179,7 @@ def _save(learned: LearningState, training: Training, output: Path) -> None:
         "command": training.command(output, len(atoms)),
         "commit": commit(Path(sparsedepth.__file__).parent),
     }
-    Dictionary(atoms, training.settings.shape, about).save(output)
+    Dictionary(atoms, training.settings.shape, about).save(output, half=training.settings.half)
 
 
 def _require_same_run(output: Path, training: Training) -> None:

@@ -67,6 +67,8 @@ class Settings:
     seed: int
     start: str | None
     as_paper: bool = False
+    half: bool = False
+    """Whether the file stores 16-bit floats."""
 
     @classmethod
     def completed(cls, *, as_paper: bool, **given: Any) -> Settings:
@@ -212,6 +214,7 @@ class Training:
         ]
         words += [] if self.reader.scale is None else ["--scale", str(self.reader.scale)]
         words += ["--as-paper"] if self.settings.as_paper else []
+        words += ["--half"] if self.settings.half else []
         for name, value in self.settings.options(n_atoms).items():
             words += [f"--{name}", str(value)]
         repeated: dict[str, Iterable[object]] = {
