@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,7 @@ from sparsedepth.components import connected_components
 from sparsedepth.kernels import library
 from sparsedepth.stereo import ad_census, occlusion
 from sparsedepth.stereo.costs import COSTS, sample
-from sparsedepth.stereo.rows import byte_rows, reversed_rows
+from sparsedepth.stereo.rows import at_once, byte_rows, reversed_rows
 from sparsedepth.stereo.solvers import semi_global
 from sparsedepth.vocabulary import StereoPair
 
@@ -59,7 +60,8 @@ def test_paths_are_the_cheapest_from_eight_sides(height, width, channels, n):
         into[..., :n], into[..., n:] = costs[rows], semi_global.MAX_PATH
 
     left, right = byte_rows(pair.left), reversed_rows(byte_rows(pair.right), stride - 1)
-    disparity = semi_global._aggregate(in_rows, [slice(0, height)], n, left, right, penalties.astype(np.int16), 12)
+    groups, memory = semi_global.Bands(rows_at_once=4).groups(height), semi_global.Memory()
+    disparity = semi_global._aggregate(in_rows, groups, n, left, right, penalties.astype(np.int16), 12, memory)
     best = total.argmin(axis=2)
     inner = (best > 0) & (best < n - 1)
     below, here, above = (
@@ -123,6 +125,38 @@ def test_paths_do_not_know_how_many_rows_come_at_once(rows):
     whole = semi_global.solve(cost, pair, None, RNG)
     again = semi_global.solve(cost, pair, None, RNG, bands=semi_global.Bands(rows_at_once=rows))
     np.testing.assert_array_equal(again, whole)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("height", [1, 16, 17, 50])
+def test_both_views_are_solved_alike_in_any_number_of_threads(height, threads):
+    pair = pair_of(height, 40, 3, 12, seed=height)
+    cost, mirror = ad_census.AdCensus.of(pair), ad_census.AdCensus.of(pair.mirrored())
+    left, right = semi_global.solve_both(cost, pair, threads)
+    np.testing.assert_array_equal(left, semi_global.solve(cost, pair, None, RNG))
+    np.testing.assert_array_equal(right[:, ::-1], semi_global.solve(mirror, pair.mirrored(), None, RNG))
+
+
+def test_a_map_does_not_depend_on_what_was_solved_in_the_same_memory_before():
+    pairs = [pair_of(height, 40, 3, n, seed=height) for height, n in ((20, 30), (9, 12), (31, 30))]
+    memory = semi_global.Memory()
+    for pair in pairs:
+        found, alone = (
+            semi_global.solve(COSTS["ad_census"](pair), pair, None, RNG, memory=used) for used in (memory, None)
+        )
+        np.testing.assert_array_equal(found, alone)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_tasks_are_done_once_in_their_order_and_a_failure_is_raised(threads):
+    done = []
+    assert at_once([partial(lambda n: done.append(n) or n**2, n) for n in range(20)], threads) == [
+        n**2 for n in range(20)
+    ]
+    assert sorted(done) == list(range(20))
+    assert at_once([], threads) == []
+    with pytest.raises(ZeroDivisionError):
+        at_once([lambda: 0, lambda: 1 // 0, lambda: 2], threads)
 
 
 def test_a_cost_of_one_kind_is_solved_alike_as_volume_and_as_function():
@@ -208,10 +242,10 @@ def _by_level(level: str) -> list[Any]:
     total, disparity = np.zeros(costs.shape, np.uint16), np.zeros((height, width), np.float32)
     sizes = (height, width, 3, n, stride, 12)
     rooms = semi_global._room(width, stride)
-    for order in (semi_global.DOWN, semi_global.UP):
+    for is_second, order in enumerate((semi_global.DOWN, semi_global.UP)):
         _call(
             loaded.stereo_semi_global,
-            *(0, height, order, *sizes),
+            *(0, height, order, is_second, *sizes),
             *(penalties, left, right, costs, *rooms, total, disparity),
         )
     bad = (rng.random((height, width)) < 0.3).astype(np.uint8)

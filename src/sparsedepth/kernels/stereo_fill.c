@@ -30,14 +30,17 @@ static void join(int32_t *parent, int64_t one, int64_t other) {
 /* Find connected sets of fewer than min_px pixels whose neighbours differ by at most a step. parent, size: room. */
 KERNEL void stereo_speckles(int64_t height, int64_t width, const float *disparity, int64_t min_px, float step,
                             int32_t *parent, int32_t *size, uint8_t *small) {
-    for (int64_t at = 0; at < height * width; at++) {
-        parent[at] = (int32_t)at;
-        size[at] = 0;
-        const float here = disparity[at];
-        if (at % width && __builtin_fabsf(disparity[at - 1] - here) <= step) join(parent, at - 1, at);
-        if (at >= width && __builtin_fabsf(disparity[at - width] - here) <= step) join(parent, at - width, at);
+    for (int64_t y = 0; y < height; y++) {
+        for (int64_t x = 0; x < width; x++) {
+            const int64_t at = y * width + x;
+            const float here = disparity[at];
+            const int beside = x > 0 && __builtin_fabsf(disparity[at - 1] - here) <= step;
+            parent[at] = beside ? parent[at - 1] : (int32_t)at;
+            size[at] = 0;
+            if (y > 0 && __builtin_fabsf(disparity[at - width] - here) <= step) join(parent, at - width, at);
+        }
     }
-    for (int64_t at = 0; at < height * width; at++) size[parent[at] = (int32_t)root_of(parent, at)]++;
+    for (int64_t at = 0; at < height * width; at++) size[parent[at] = parent[parent[at]]]++; /* Those before have roots. */
     for (int64_t at = 0; at < height * width; at++) small[at] = size[parent[at]] < min_px;
 }
 

@@ -200,18 +200,21 @@ static Sums sums_in(int64_t n, int64_t stride, uint16_t *room) {
     return sums;
 }
 
-/* Extend the paths to some rows: of order 1 down, then of order -1 up, which finds the disparities of least summed
- * path costs, with a parabola's fraction. The rows of an order come band by band, with the same room.
+/* Extend the paths to some rows, of order 1 down, of order -1 up. Both orders come to each row. The first to come
+ * writes its sums; the second one finds the disparities of least summed path costs, with a parabola's fraction. The
+ * rows of an order come one band after another, with the same room: two threads can work on a picture, one from each
+ * end, which both wait at the middle.
  *
  * left: (height, channels, width); right: (height, channels, width + stride - 1), reversed, its first column repeated.
- * costs: (height, width, stride), of which n are labels; total: the same, receives the sums of the first order. room:
- * for paths, 7 * (width + 2) * (stride + 3) numbers; edges: 4 * (width + stride); by_label: 16 * (width + stride);
+ * costs: (height, width, stride), of which n are labels; total: the same, receives the sums of the order that comes
+ * first. room: for paths, 7 * (width + 2) * (stride + 3) numbers; edges: 4 * (width + stride); by_label: 16 * (width + stride);
  * sums: 5 * stride.
  */
-KERNEL void stereo_semi_global(int64_t begin, int64_t end, int64_t order, int64_t height, int64_t width,
-                               int64_t n_channels, int64_t n, int64_t stride, int64_t jump, const int16_t *penalties,
-                               const uint8_t *left, const uint8_t *right, const int16_t *costs, int16_t *room,
-                               uint8_t *edges, int16_t *by_label, uint16_t *sums, uint16_t *total, float *disparity) {
+KERNEL void stereo_semi_global(int64_t begin, int64_t end, int64_t order, int64_t is_second, int64_t height,
+                               int64_t width, int64_t n_channels, int64_t n, int64_t stride, int64_t jump,
+                               const int16_t *penalties, const uint8_t *left, const uint8_t *right,
+                               const int16_t *costs, int16_t *room, uint8_t *edges, int16_t *by_label, uint16_t *sums,
+                               uint16_t *total, float *disparity) {
     const Shape shape = {height, width, n_channels, n, stride, (uint8_t)jump, penalties};
     const Sums sum = sums_in(n, stride, sums);
     Row rows[2 * DIRECTIONS - 1];
@@ -224,6 +227,7 @@ KERNEL void stereo_semi_global(int64_t begin, int64_t end, int64_t order, int64_
     for (int64_t k = begin; k < end; k++) {
         const int64_t y = order > 0 ? k : begin + end - 1 - k, at = y * width * stride;
         prepare_all(&shape, left, right, y, order, rows, edges, by_label, ways);
-        sweep_row(&shape, ways, &sum, order, costs + at, total + at, order > 0 ? 0 : disparity + y * width);
+        sweep_row(&shape, ways, &sum, order, costs + at, total + at,
+                  is_second ? disparity + y * width : 0);
     }
 }

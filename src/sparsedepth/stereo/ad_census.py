@@ -62,11 +62,11 @@ class AdCensus:
         (left, words), (right, other_words) = views
         return cls(left, right, words, other_words, colour_price, census_price)
 
-    def mirrored(self) -> AdCensus:
+    def mirrored(self, threads: int = 1) -> AdCensus:
         """Return the cost of the pair in a mirror; the bits of its words are in another order, but of both views."""
-        left, right, words, other_words = (
-            np.ascontiguousarray(each[..., ::-1]) for each in (self.right, self.left, self.other_words, self.words)
-        )
+        exchanged = self.other_words, self.words, self.right, self.left
+        tasks = [partial(np.ascontiguousarray, each[..., ::-1]) for each in exchanged]
+        words, other_words, left, right = at_once(tasks, threads)
         return replace(self, left=left, right=right, words=words, other_words=other_words)
 
     def __call__(self, disparity: DepthMap, threads: int = 1) -> Floats:

@@ -159,8 +159,10 @@ def _match_both_ways(
 
 
 def _matched(chosen: solvers.Solver, pair: StereoPair, threads: int, seed: int) -> _Views:
-    """Solve for both views, each in a thread if there are two."""
+    """Solve for both views, each in a thread if there are two, unless the solver divides the work by itself."""
     cost = AdCensus.of(pair, threads=threads)
+    if chosen.solve_both is not None:
+        return _Views(pair, *chosen.solve_both(cost, pair, threads), threads, cost)
     shared = chosen.data_cost is ad_census
 
     def ours() -> DepthMap:
@@ -211,7 +213,7 @@ def _result(views: _Views, disparity: DepthMap) -> Match:
     variance = disparity_variance(views.evidence(disparity), views.threads)
     found = views.left, views.unmatched, views.pair.max_disparity
     warnings = pair_warnings(views.cost, *found, threads=views.threads)
-    origin = np.where(views.unmatched, Origin.FILLED, Origin.MEASURED).astype(np.uint8)
+    origin = np.where(views.unmatched, np.uint8(Origin.FILLED), np.uint8(Origin.MEASURED))
     return Match(disparity, variance, origin, warnings)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,18 +34,32 @@ def reversed_rows(rows: NDArray[Any], n_repeated: int) -> NDArray[Any]:
 
 
 def at_once(tasks: Iterable[Callable[[], Result]], threads: int = 1) -> list[Result]:
-    """Call functions in threads; return their results in order."""
-    if threads == 1:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(threads) as pool:
-        return [waiting.result() for waiting in [pool.submit(task) for task in tasks]]
+    """Call functions in threads, of which the calling one is the first; return their results in order."""
+    waiting = deque(enumerate(tasks))
+    results: list[Any] = [None] * len(waiting)
+
+    def work() -> None:
+        while waiting:
+            try:
+                number, task = waiting.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            results[number] = task()
+
+    helpers = min(threads, len(waiting)) - 1
+    if helpers < 1:
+        work()
+        return results
+    with ThreadPoolExecutor(helpers) as pool:
+        working = [pool.submit(work) for _ in range(helpers)]
+        work()
+        for helper in working:
+            helper.result()
+    return results
 
 
 def in_bands(work: Callable[[int, int], Any], n_rows: int, threads: int = 1) -> None:
     """Call a function with the first row of each band and the first behind it, in threads."""
-    if threads == 1:
-        work(0, n_rows)
-        return
-    edges = np.linspace(0, n_rows, threads * BANDS_PER_THREAD + 1).astype(int).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
+    n_bands = 1 if threads == 1 else threads * BANDS_PER_THREAD
+    edges = np.linspace(0, n_rows, n_bands + 1).astype(int).tolist()
+    at_once([partial(work, *ends) for ends in pairwise(edges)], threads)

@@ -30,9 +30,7 @@ def looks_swapped(pair: StereoPair, threads: int = 1) -> bool:
 
 def both_ways(pair: StereoPair) -> tuple[DepthMap, DepthMap]:
     """Match the left and the right view semi-globally."""
-    cost, rng = AdCensus.of(pair), np.random.default_rng(0)
-    left = semi_global.solve(cost, pair, None, rng)
-    return left, semi_global.solve(cost.mirrored(), pair.mirrored(), None, rng)[:, ::-1]
+    return semi_global.solve_both(AdCensus.of(pair), pair)
 
 
 def _consistent(pair: StereoPair) -> float:

@@ -70,7 +70,7 @@ def pair_warnings(
     """
     return (
         *_rectification(*row_shift(cost, max_disparity, limits, threads), limits),
-        *_range(disparity[~unmatched], max_disparity, limits),
+        *_range(disparity, ~unmatched, max_disparity, limits),
         *_filled(float(unmatched.mean()), limits),
     )
 
@@ -86,8 +86,9 @@ def _rectification(shift: float, tilt: float, limits: WarningLimits) -> list[str
     ]
 
 
-def _range(matched: Floats, max_disparity: int, limits: WarningLimits) -> list[str]:
-    share = float((matched >= max_disparity - limits.end_px).mean()) if matched.size else 0.0
+def _range(disparity: DepthMap, matched: NDArray[np.bool_], max_disparity: int, limits: WarningLimits) -> list[str]:
+    at_end = np.count_nonzero((disparity >= max_disparity - limits.end_px) & matched)
+    share = at_end / max(np.count_nonzero(matched), 1)
     if share <= limits.max_share_at_end:
         return []
     return [

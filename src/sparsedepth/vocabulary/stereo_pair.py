@@ -58,7 +58,7 @@ class StereoPair:
         if left.shape[2] > MOST_CHANNELS:
             raise InputError(f"the views have {left.shape[2]} channels; put the axis of channels last")
         factor = np.float64(255 / _white((left, right)))
-        left, right = ((view if factor == 1 else view * factor).astype(np.float32) for view in (left, right))
+        left, right = (view if factor == 1 else view * factor for view in (left, right))
         return cls(left, right, max_disparity)
 
     @property

@@ -6,7 +6,8 @@ is particular to it are keyword arguments with defaults. ``data_cost`` is the co
 defaults fit. ``feedback`` is the strength of a belief, and ``hidden_feedback`` that of the filled disparity of a hidden
 pixel. Without them a file has the scale of graph cuts. ``any_size = True`` says that its memory is bounded, whatever
 the size of the pictures. A solver that takes its time also has ``fusions``, with the arguments of ``solve``: its steps,
-the last with the result.
+the last with the result. One that divides its work between threads has ``solve_both(cost, pair, threads)``: the maps of
+both views from their AD-census cost.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
+from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.costs import Cost, birchfield_tomasi
 from sparsedepth.stereo.prior import Feedback
 from sparsedepth.vocabulary import DepthMap, InputError, StereoPair, UnaryCost
@@ -58,6 +60,8 @@ class Solver:
     """Whether pictures of any size are solved from its data cost, in bounded memory."""
     steps: Callable[[UnaryCost, StereoPair, DepthMap | None, np.random.Generator], Iterator[Step]] | None = None
     """The same as `solve`, step by step, of those that take their time."""
+    solve_both: Callable[[AdCensus, StereoPair, int], tuple[DepthMap, DepthMap]] | None = None
+    """The maps of both views from their AD-census cost, in a number of threads, of those that divide their work."""
 
 
 def names() -> list[str]:
@@ -74,4 +78,5 @@ def load(name: str) -> Solver:
     feedback = getattr(module, "feedback", Feedback())
     hidden = getattr(module, "hidden_feedback", HIDDEN_FEEDBACK)
     any_size = getattr(module, "any_size", False)
-    return Solver(module.solve, data_cost, feedback, hidden, any_size, getattr(module, "fusions", None))
+    further = getattr(module, "fusions", None), getattr(module, "solve_both", None)
+    return Solver(module.solve, data_cost, feedback, hidden, any_size, *further)

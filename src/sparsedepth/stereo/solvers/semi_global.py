@@ -7,7 +7,9 @@ whole numbers, which kernels add up. Large pictures are solved in bands of rows 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from sparsedepth.kernels import stereo_paths
 from sparsedepth.stereo.ad_census import AdCensus, RowCosts, Volume, padded
 from sparsedepth.stereo.costs import ad_census, sample
 from sparsedepth.stereo.prior import Feedback
-from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
+from sparsedepth.stereo.rows import Bytes, at_once, byte_rows, reversed_rows
 from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
 
 data_cost = ad_census
@@ -30,6 +32,8 @@ PENALTY_FACTORS = (1.0, 0.25, 0.1)
 MAX_PATH = 8191
 """Largest cost plus penalty, in whole numbers: eight paths add up to 16 bits."""
 DOWN, UP = 1, -1
+THREADS_PER_VIEW = 2
+"""One for the paths from the top, one for those from the bottom."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,21 @@ class Bands:
         return [slice(first, min(first + self.rows_at_once, height)) for first in range(0, height, self.rows_at_once)]
 
 
+class Memory:
+    """Volumes of costs and sums that are used again: to clear fresh pages takes as long as to compute the costs."""
+
+    def __init__(self) -> None:
+        self._numbers = np.empty(0, np.int16)
+
+    def volumes(self, shape: tuple[int, int, int]) -> tuple[Volume, NDArray[np.uint16]]:
+        """Return one volume for costs and one for sums, of any content."""
+        if self._numbers.size < 2 * prod(shape):
+            self._numbers = np.empty(0, np.int16)
+            self._numbers = np.empty(2 * prod(shape), np.int16)
+        costs, sums = self._numbers[: 2 * prod(shape)].reshape(2, *shape)
+        return costs, sums.view(np.uint16)
+
+
 def solve(
     unary: UnaryCost,
     pair: StereoPair,
@@ -69,23 +88,40 @@ def solve(
     jump_penalty: float = 4.0,
     jump: float = 12.0,
     bands: Bands = Bands(),
+    threads: int = 1,
+    memory: Memory | None = None,
 ) -> DepthMap:
     """Find the least of the summed path costs, refined by a parabola; ``start`` and ``rng`` are not used.
 
     ``step_penalty`` is for neighbours one pixel of disparity apart, ``jump_penalty`` for more. ``jump`` is the
-    difference of colours, 0..255, from which on an edge is expected.
+    difference of colours, 0..255, from which on an edge is expected. Two threads share the work; more do not help.
     """
     del start, rng
     costs, scale = _whole_costs(unary, pair, max(step_penalty, jump_penalty))
     penalties = np.rint(scale * np.outer([step_penalty, jump_penalty], PENALTY_FACTORS)).astype(np.int16)
     left, right = _views(unary, pair)
     n, disparity = pair.max_disparity + 1, np.empty(pair.shape, np.float32)
+    limit, used = int(np.clip(jump, 0, 255)), memory or Memory()
     for band, around in bands.of(pair.shape[0], 4 * pair.shape[1] * padded(n)):
         views = left[around], reversed_rows(right[around], padded(n) - 1)
         groups = bands.groups(around.stop - around.start)
-        found = _aggregate(_from_row(costs, around.start), groups, n, *views, penalties, int(np.clip(jump, 0, 255)))
+        rows = _from_row(costs, around.start)
+        found = _aggregate(rows, groups, n, *views, penalties, limit, used, threads)
         disparity[band] = found[band.start - around.start :][: band.stop - band.start]
     return disparity
+
+
+def solve_both(cost: AdCensus, pair: StereoPair, threads: int = 1) -> tuple[DepthMap, DepthMap]:
+    """Solve for the left view and the right one: one after the other in the same memory, at once with four threads."""
+    several = threads // THREADS_PER_VIEW > 1
+    memory = None if several else Memory()
+
+    def solved(of_view: AdCensus) -> DepthMap:  # of the pair, which is not mirrored, only the size counts
+        each = min(threads, THREADS_PER_VIEW)
+        return solve(of_view, pair, None, np.random.default_rng(0), threads=each, memory=memory)
+
+    left, right = at_once([lambda: solved(cost), lambda: solved(cost.mirrored(threads))], 2 if several else 1)
+    return left, np.ascontiguousarray(right[:, ::-1])
 
 
 def _views(unary: UnaryCost, pair: StereoPair) -> tuple[Bytes, Bytes]:
@@ -120,18 +156,38 @@ def _scale(most: float) -> float:
 
 
 def _aggregate(
-    costs: RowCosts, groups: list[slice], n: int, left: Bytes, right: Bytes, penalties: Volume, jump: int
+    costs: RowCosts,
+    groups: list[slice],
+    n: int,
+    left: Bytes,
+    right: Bytes,
+    penalties: Volume,
+    jump: int,
+    memory: Memory,
+    threads: int = 1,
 ) -> DepthMap:
-    """Add up the paths of a band, down and up, and find the label of the least sum."""
+    """Add up the paths of a band, from the top and from the bottom to the middle and on, and find the least sums.
+
+    Sums are of whole numbers, so it is the same which of both comes first to a row.
+    """
     height, n_channels, width = left.shape
-    stride = padded(n)
-    volume, total = np.empty((height, width, stride), np.int16), np.empty((height, width, stride), np.uint16)
+    stride, middle = padded(n), len(groups) // 2
+    volume, total = memory.volumes((height, width, stride))
     disparity = np.empty((height, width), np.float32)
-    given = height, width, n_channels, n, stride, jump, penalties, left, right, volume, *_room(width, stride)
-    for rows in groups:
-        costs(rows, volume[rows])
-        stereo_paths.semi_global(rows.start, rows.stop, DOWN, *given, total, disparity)
-    stereo_paths.semi_global(0, height, UP, *given, total, disparity)
+    given = height, width, n_channels, n, stride, jump, penalties, left, right, volume
+    rooms = {order: (*_room(width, stride), total, disparity) for order in (DOWN, UP)}
+
+    def begin(order: int) -> None:
+        for rows in groups[:middle] if order == DOWN else reversed(groups[middle:]):
+            costs(rows, volume[rows])
+            stereo_paths.semi_global(rows.start, rows.stop, order, 0, *given, *rooms[order])
+
+    def go_on(order: int) -> None:
+        for rows in groups[middle:] if order == DOWN else reversed(groups[:middle]):
+            stereo_paths.semi_global(rows.start, rows.stop, order, 1, *given, *rooms[order])
+
+    for part in (begin, go_on):
+        at_once([partial(part, order) for order in (DOWN, UP)], threads)
     return disparity
 
 
