@@ -183,6 +183,8 @@ def test_features_of_the_variance_are_their_definitions(rng):
     apart = np.argwhere(np.ones(shape, bool))[:, None] - np.argwhere(~unmatched)
     brightness = left.astype(float).mean(2)
     change = np.abs(np.diff(brightness, axis=1, prepend=brightness[:, :1]))
+    mask = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]])
+    bends = (np.lib.stride_tricks.sliding_window_view(brightness, (3, 3)) * mask).sum(axis=(2, 3))[::3]
     expected = {
         "constant": 1.0,
         "log_spread": np.log(0.05 + box(disparity.astype(float) ** 2, 5) - box(disparity, 5) ** 2),
@@ -196,6 +198,7 @@ def test_features_of_the_variance_are_their_definitions(rng):
         "log_texture": np.log1p(box(change, 5)),
         "relative_disparity": disparity / 32,
         "log_range": np.log(32),
+        "log_detail": np.log(1 / 12 + (np.median(np.abs(bends)) / 0.6745 / 6) ** 2),
     }
     for name, values in expected.items():
         assert_allclose(found[name], values, rtol=2e-4, atol=1e-4, err_msg=name)

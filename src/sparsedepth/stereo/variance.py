@@ -26,6 +26,10 @@ NEAR_SHARE_PX, WIDE_SHARE_PX = 9, 31
 """Sides of the squares in which unmatched pixels are counted."""
 MAX_MOVE_PX = 20.0
 """Disparities that filling and smoothing changed by more are no worse."""
+ROUNDING_VARIANCE = 1 / 12
+"""Of brightness in whole numbers."""
+BEND_MEDIAN = 6 * 0.6745
+"""The median of absolute second differences, along rows and columns, of normal noise of deviation 1."""
 FEATURES = (
     "constant",
     "log_spread",
@@ -39,6 +43,7 @@ FEATURES = (
     "log_texture",
     "relative_disparity",
     "log_range",
+    "log_detail",
 )
 """What the coefficients belong to."""
 
@@ -120,9 +125,10 @@ def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
         lambda: np.log1p(_distance(evidence.unmatched)),
         lambda: box_mean(unmatched, NEAR_SHARE_PX),
         lambda: box_mean(unmatched, WIDE_SHARE_PX),
-        lambda: np.log1p(box_mean(_gradient(evidence.left), WINDOW_PX)),
+        lambda: np.log1p(box_mean(_gradient(_grey(evidence.left)), WINDOW_PX)),
         lambda: evidence.disparity / np.float32(evidence.max_disparity),
         lambda: float(np.log(evidence.max_disparity)),
+        lambda: float(np.log(ROUNDING_VARIANCE + detail_variance(_grey(evidence.left)))),
     ]
     return at_once(tasks, threads)
 
@@ -146,7 +152,23 @@ def _distance(unmatched: NDArray[np.bool_]) -> Floats:
     return np.asarray(distance_transform_cdt(unmatched, "chessboard"), np.float32)
 
 
-def _gradient(view: Floats) -> Floats:
+def _gradient(grey: Floats) -> Floats:
     """Compute how much the brightness of each pixel differs from that of its left neighbour."""
-    grey = np.add.reduce([view[..., channel] for channel in range(view.shape[2])]) * np.float32(1 / view.shape[2])
     return np.abs(np.diff(grey, axis=1, prepend=grey[:, :1]))
+
+
+def _grey(view: Floats) -> Floats:
+    return np.add.reduce([view[..., channel] for channel in range(view.shape[2])]) * np.float32(1 / view.shape[2])
+
+
+def detail_variance(grey: Floats) -> float:
+    """Estimate the variance of the finest detail of a picture, noise included, by the median of second differences.
+
+    The mask is that of Immerkær (1996). One row in three is looked at.
+
+    >>> round(detail_variance(np.random.default_rng(0).normal(100, 4, (200, 200))), 1)
+    16.5
+    """
+    across = np.diff(grey, 2, axis=1)
+    bends = across[:-2:3] - 2 * across[1:-1:3] + across[2::3]
+    return float((np.median(np.abs(bends)) / BEND_MEDIAN) ** 2) if bends.size else 0.0
