@@ -7,23 +7,31 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import typer
 from hypothesis import settings
 
-from running_service import Service, service
 from sparsedepth import Exponential, Jeffreys, Known, Stationary
 from sparsedepth.cli import main
 from sparsedepth.cli.batch.plan import plan_targets
 from sparsedepth.cli.batch.run import RunOptions, run_batch
 from sparsedepth.cli.batch.spec import RestoreSpec
-from sparsedepth.serve.limits import Limits
+
+if TYPE_CHECKING:
+    from running_service import Service
 
 settings.register_profile("same", derandomize=True, deadline=None)  # `make test` gives one answer for one commit
 settings.register_profile("explore", deadline=None)  # pytest --hypothesis-profile=explore looks further
 settings.load_profile("same")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers of one test: the same whatever ran before it."""
+    return np.random.default_rng(0)
 
 
 def unit_atoms(n_atoms: int, n_pixels: int, seed: int = 0, dtype: type = np.float64) -> np.ndarray:
@@ -142,6 +150,9 @@ def run_spec(capsys) -> Callable[..., Ended]:
 @pytest.fixture(scope="session")
 def plain() -> Iterator[Service]:
     """The HTTP service as it is."""
+    from running_service import service  # imports frameworks that other tests do without
+    from sparsedepth.serve.limits import Limits
+
     with service(Limits()) as running:
         yield running
 
@@ -149,6 +160,9 @@ def plain() -> Iterator[Service]:
 @pytest.fixture(scope="session")
 def strict() -> Iterator[Service]:
     """The HTTP service with limits that a test can reach."""
+    from running_service import service
+    from sparsedepth.serve.limits import Limits
+
     limits = Limits(
         bytes=200_000,
         pixels=100_000,

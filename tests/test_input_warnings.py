@@ -119,8 +119,8 @@ def test_a_mostly_filled_result_is_said():
         assert (inpaint(sparse, quality="fast").origin == Origin.FILLED).mean() > 0.4
 
 
-def test_looking_is_quick_and_large_maps_are_sampled(tmp_path):
-    frame = RNG.uniform(1, 2, (480, 640)).astype(np.float32)
+def test_looking_is_quick_and_large_maps_are_sampled(rng, tmp_path):
+    frame = rng.uniform(1, 2, (480, 640)).astype(np.float32)
     start = time.perf_counter()
     for _ in range(5):
         suspicious_values(frame, "mm")

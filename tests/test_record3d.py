@@ -164,11 +164,11 @@ def test_compressions_without_a_limit_are_refused(tmp_path):
         list(read_recording(path))
 
 
-def test_the_command_line_restores_it_over_time(command, tmp_path):
+def test_the_command_line_restores_it_over_time(rng, command, tmp_path):
     ramp = np.add.outer(np.zeros(24), np.linspace(1, 2, 32))
     files = {"metadata": facts()}
     for number in range(3):
-        noisy = (ramp + 0.01 * RNG.standard_normal(SHAPE)).astype(np.float32)
+        noisy = (ramp + 0.01 * rng.standard_normal(SHAPE)).astype(np.float32)
         files[f"rgbd/{number}.depth"] = liblzfse.compress(noisy.tobytes())
     path = packed(tmp_path / "walk.r3d", files)
     ended = command("stream", path, "-o", tmp_path / "out")

@@ -20,8 +20,6 @@ from sparsedepth.stereo.calibration import StereoCalibration
 from sparsedepth.stereo.view_warnings import row_shift
 from sparsedepth.vocabulary import StereoPair
 
-RNG = np.random.default_rng(0)
-
 
 def share_of_missing_neighbours(missing: np.ndarray) -> float:
     """The fraction of the four neighbours of missing pixels that are missing."""
@@ -36,8 +34,8 @@ def share_of_missing_neighbours(missing: np.ndarray) -> float:
 
 @pytest.mark.parametrize("fraction", [0.1, 0.4])
 @pytest.mark.parametrize("width", [0.0, 0.3, 0.34, 0.38, 0.42, 0.5, 1.0])
-def test_holes_are_clustered_if_neighbours_are_missing_more_often(fraction, width):
-    settings, field = FilledVarianceSettings(), gaussian_filter(RNG.standard_normal((60, 70)), width)
+def test_holes_are_clustered_if_neighbours_are_missing_more_often(rng, fraction, width):
+    settings, field = FilledVarianceSettings(), gaussian_filter(rng.standard_normal((60, 70)), width)
     missing = field < np.quantile(field, fraction)
     limit = missing.mean() + settings.clustering * (1 - missing.mean())
     expected = share_of_missing_neighbours(missing) > limit
@@ -45,11 +43,11 @@ def test_holes_are_clustered_if_neighbours_are_missing_more_often(fraction, widt
 
 
 @pytest.mark.parametrize("level", [1e-4, 1e-2])
-def test_the_variance_of_scattered_holes_is_the_error_of_held_out_ones(level):
-    filled = gaussian_filter(RNG.standard_normal((2, 80, 80)), (0, 3, 3)).astype(np.float32)
-    missing = RNG.random(filled.shape) < 0.3
-    held_out = missing & (RNG.random(filled.shape) < 0.5)
-    squared = level * np.square(RNG.standard_normal(filled.shape))
+def test_the_variance_of_scattered_holes_is_the_error_of_held_out_ones(rng, level):
+    filled = gaussian_filter(rng.standard_normal((2, 80, 80)), (0, 3, 3)).astype(np.float32)
+    missing = rng.random(filled.shape) < 0.3
+    held_out = missing & (rng.random(filled.shape) < 0.5)
+    squared = level * np.square(rng.standard_normal(filled.shape))
     law = ScatteredVariance.fit(filled, missing, held_out, squared, FilledVarianceSettings())
     for part, holes in zip(list(filled), list(missing), strict=True):
         assert 0.7 < np.asarray(law(np.asarray(part), holes))[holes].mean() / level < 1.5
@@ -100,8 +98,8 @@ def test_a_long_or_large_component_is_no_cluster(block):
     assert not OutlierClusters((0.3,), ClusterSettings()).offsets(depth).any()
 
 
-def test_grey_pictures_have_the_words_of_coloured_ones():
-    grey = (RNG.integers(0, 64 * 256, (20, 30, 1)) / 256).astype(np.float32)
+def test_grey_pictures_have_the_words_of_coloured_ones(rng):
+    grey = (rng.integers(0, 64 * 256, (20, 30, 1)) / 256).astype(np.float32)
     assert_array_equal(census_words(grey), census_words(np.repeat(grey, 2, axis=2)))
     assert_array_equal(census_words(grey), census_words(np.repeat(grey, 4, axis=2)))
 
@@ -110,8 +108,8 @@ def test_grey_pictures_have_the_words_of_coloured_ones():
     ("shift", "across"), [(0.0, 0.0), (1.0, 0.0), (-0.5, 0.0), (0.0, 2.0), (0.0, -2.0), (0.5, 1.5)]
 )
 @pytest.mark.parametrize("down", [False, True])
-def test_rows_of_the_right_view_are_too_low_by_what_they_were_moved(shift, across, down):
-    texture = 128 + 40 * gaussian_filter(RNG.standard_normal((120, 160)), 1.2) / 0.24
+def test_rows_of_the_right_view_are_too_low_by_what_they_were_moved(rng, shift, across, down):
+    texture = 128 + 40 * gaussian_filter(rng.standard_normal((120, 160)), 1.2) / 0.24
     rows, columns = np.mgrid[:120, :160].astype(float)
     place = rows / 120 if down else columns / 160
     moved = map_coordinates(texture, [rows - shift - across * (place - 0.5), columns], order=3, mode="nearest")

@@ -20,8 +20,6 @@ from sparsedepth.streams.learning import learned, settled
 from sparsedepth.streams.settings import StreamSettings
 from sparsedepth.streams.stillness import Stillness
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.mark.parametrize("length", [1.0, 2.0, 5.0])
 def test_mean_correlation_of_gaussian_noise_is_its_closed_form(length):
@@ -38,15 +36,15 @@ def variation(picture: np.ndarray) -> float:
     return float(np.hypot(across, down).sum())
 
 
-def test_total_variation_has_no_better_neighbour():
-    values = np.where(np.arange(24) < 11, 0.0, 3.0) + 0.5 * RNG.standard_normal((20, 24))
+def test_total_variation_has_no_better_neighbour(rng):
+    values = np.where(np.arange(24) < 11, 0.0, 3.0) + 0.5 * rng.standard_normal((20, 24))
     best = total_variation(values, 0.7, 3000).astype(float)
 
     def energy(picture: np.ndarray) -> float:
         return np.square(picture - values).sum() / 2 + 0.7 * variation(picture)
 
     for _ in range(30):
-        assert energy(best) <= energy(best + 0.02 * RNG.standard_normal(values.shape)) + 1e-4
+        assert energy(best) <= energy(best + 0.02 * rng.standard_normal(values.shape)) + 1e-4
     assert energy(best) <= energy(values)
     assert energy(best) <= energy(np.full(values.shape, values.mean()))
 
@@ -70,16 +68,16 @@ def projected(values: np.ndarray, weight: float, iterations: int) -> np.ndarray:
     return primal()
 
 
-def test_momentum_makes_total_variation_faster():
-    values = np.where(np.arange(48) < 20, 0.0, 4.0) + RNG.standard_normal((40, 48))
+def test_momentum_makes_total_variation_faster(rng):
+    values = np.where(np.arange(48) < 20, 0.0, 4.0) + rng.standard_normal((40, 48))
     best = total_variation(values, 3.0, 3000)
     fast, plain = (np.square(found(values, 3.0, 60) - best).sum() for found in (total_variation, projected))
     assert fast < plain / 4
 
 
-def test_holes_take_the_median_of_three_or_more_neighbours():
-    values = RNG.standard_normal((17, 23)).astype(np.float32)
-    used = RNG.random(values.shape) < 0.6
+def test_holes_take_the_median_of_three_or_more_neighbours(rng):
+    values = rng.standard_normal((17, 23)).astype(np.float32)
+    used = rng.random(values.shape) < 0.6
     found = filled(values, used)
     assert_array_equal(found[used], values[used])
     padded = np.pad(np.where(used, values, np.nan), 1, constant_values=np.nan)
@@ -135,10 +133,10 @@ def test_one_pixel_off_is_an_outlier_and_a_line_is_not():
         assert not find_outliers(counted)[3:-3, 3:-3].any()
 
 
-def test_a_frame_of_depths_that_are_mostly_not_positive_says_nothing():
-    frame = 1000 + RNG.standard_normal((120, 160))
+def test_a_frame_of_depths_that_are_mostly_not_positive_says_nothing(rng):
+    frame = 1000 + rng.standard_normal((120, 160))
     assert diagnose(frame) is not None
-    assert diagnose(np.where(RNG.random(frame.shape) < 0.5, -1.0, frame)) is None
+    assert diagnose(np.where(rng.random(frame.shape) < 0.5, -1.0, frame)) is None
 
 
 def updated(temporal: float, count: int) -> float:
@@ -178,11 +176,11 @@ def test_a_shift_moves_a_near_picture_more():
     assert moved_px(shift, Intrinsics(100.0, 100.0, 40.0, 30.0), (60, 80), 2.0) == np.inf
 
 
-@pytest.mark.parametrize("ratio", [0.25, 1.0, 4.0])
-def test_learned_noise_and_rounding_together_are_as_large_as_innovations(ratio):
+@pytest.mark.parametrize("ratio", [0.2, 1.0, 4.0])  # of 0.2, rounding alone is too much
+def test_learned_noise_and_rounding_together_are_as_large_as_innovations(rng, ratio):
     sensor = Sensor(noise=PowerLaw(constant=1.0), step=PowerLaw(constant=2.0))
-    depth = RNG.uniform(900, 1100, 20_000)
-    squares = ratio * np.square(RNG.standard_normal(depth.size))
+    depth = rng.uniform(900, 1100, 20_000)
+    squares = ratio * np.square(rng.standard_normal(depth.size))
     found = learned(sensor, depth, squares, squares, 20, StreamSettings())
     total = ratio * (1 + 2.0**2 / 12)
     expected = np.sqrt(max(total - 2.0**2 / 12, 0.01 * total))

@@ -20,8 +20,6 @@ from sparsedepth.stereo.rows import at_once, byte_rows, reversed_rows
 from sparsedepth.stereo.solvers import semi_global
 from sparsedepth.vocabulary import StereoPair
 
-RNG = np.random.default_rng(0)
-
 
 def pair_of(height: int, width: int, channels: int, max_disparity: int, seed: int = 0) -> StereoPair:
     """Views with flat parts and jumps, shifted by 2."""
@@ -88,22 +86,22 @@ def test_two_paths_find_the_cheapest_labelling_of_a_line(vertical):
     np.testing.assert_array_equal(found - found.min(axis=1)[:, None], best - best.min(axis=1)[:, None])
 
 
-def test_fractions_are_those_of_a_parabola():
+def test_fractions_are_those_of_a_parabola(rng):
     pair = pair_of(5, 30, 1, 9)
     truth = np.random.default_rng(1).uniform(1, 8, pair.shape).astype(np.float32)
 
     def unary(disparity: Any) -> Any:
         return (disparity - truth) ** 2
 
-    found = semi_global.solve(unary, pair, None, RNG, step_penalty=0.0, jump_penalty=0.0)
+    found = semi_global.solve(unary, pair, None, rng, step_penalty=0.0, jump_penalty=0.0)
     np.testing.assert_allclose(found, truth, atol=0.05)
 
 
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
-def test_any_cost_is_rounded_and_solved(cost):
+def test_any_cost_is_rounded_and_solved(rng, cost):
     wide = np.random.default_rng(2).integers(0, 256, (8, 42, 3)).astype(float)
     pair = StereoPair(wide[:, :40], wide[:, 2:], 10)
-    found = semi_global.solve(cost(pair), pair, None, RNG)
+    found = semi_global.solve(cost(pair), pair, None, rng)
     np.testing.assert_allclose(found[:, 6:-6], 2, atol=0.5)
 
 
@@ -119,30 +117,30 @@ def test_the_cost_in_a_mirror_is_that_of_the_mirrored_pair():
 
 
 @pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_paths_do_not_know_how_many_rows_come_at_once(rows):
+def test_paths_do_not_know_how_many_rows_come_at_once(rng, rows):
     pair = pair_of(23, 50, 3, 12)
     cost = COSTS["ad_census"](pair)
-    whole = semi_global.solve(cost, pair, None, RNG)
-    again = semi_global.solve(cost, pair, None, RNG, bands=semi_global.Bands(rows_at_once=rows))
+    whole = semi_global.solve(cost, pair, None, rng)
+    again = semi_global.solve(cost, pair, None, rng, bands=semi_global.Bands(rows_at_once=rows))
     np.testing.assert_array_equal(again, whole)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("height", [1, 16, 17, 50])
-def test_both_views_are_solved_alike_in_any_number_of_threads(height, threads):
+def test_both_views_are_solved_alike_in_any_number_of_threads(height, threads, rng):
     pair = pair_of(height, 40, 3, 12, seed=height)
     cost, mirror = ad_census.AdCensus.of(pair), ad_census.AdCensus.of(pair.mirrored())
     left, right = semi_global.solve_both(cost, pair, threads)
-    np.testing.assert_array_equal(left, semi_global.solve(cost, pair, None, RNG))
-    np.testing.assert_array_equal(right[:, ::-1], semi_global.solve(mirror, pair.mirrored(), None, RNG))
+    np.testing.assert_array_equal(left, semi_global.solve(cost, pair, None, rng))
+    np.testing.assert_array_equal(right[:, ::-1], semi_global.solve(mirror, pair.mirrored(), None, rng))
 
 
-def test_a_map_does_not_depend_on_what_was_solved_in_the_same_memory_before():
+def test_a_map_does_not_depend_on_what_was_solved_in_the_same_memory_before(rng):
     pairs = [pair_of(height, 40, 3, n, seed=height) for height, n in ((20, 30), (9, 12), (31, 30))]
     memory = semi_global.Memory()
     for pair in pairs:
         found, alone = (
-            semi_global.solve(COSTS["ad_census"](pair), pair, None, RNG, memory=used) for used in (memory, None)
+            semi_global.solve(COSTS["ad_census"](pair), pair, None, rng, memory=used) for used in (memory, None)
         )
         np.testing.assert_array_equal(found, alone)
 
@@ -159,10 +157,10 @@ def test_tasks_are_done_once_in_their_order_and_a_failure_is_raised(threads):
         at_once([lambda: 0, lambda: 1 // 0, lambda: 2], threads)
 
 
-def test_a_cost_of_one_kind_is_solved_alike_as_volume_and_as_function():
+def test_a_cost_of_one_kind_is_solved_alike_as_volume_and_as_function(rng):
     pair = pair_of(12, 50, 3, 12)
     cost = COSTS["ad_census"](pair)
-    one, other = (semi_global.solve(each, pair, None, RNG) for each in (cost, lambda disparity: cost(disparity)))
+    one, other = (semi_global.solve(each, pair, None, rng) for each in (cost, lambda disparity: cost(disparity)))
     np.testing.assert_array_equal(one, other)
 
 
@@ -177,11 +175,11 @@ def test_bands_cover_all_rows_once_with_rows_around(height, bytes_per_row):
     assert covered == list(range(height))
 
 
-def test_bands_of_rows_agree_with_the_whole():
+def test_bands_of_rows_agree_with_the_whole(rng):
     pair = pair_of(90, 60, 3, 8, seed=3)
     cost = COSTS["ad_census"](pair)
-    whole = semi_global.solve(cost, pair, None, RNG)
-    parts = semi_global.solve(cost, pair, None, RNG, bands=semi_global.Bands(1, 12))
+    whole = semi_global.solve(cost, pair, None, rng)
+    parts = semi_global.solve(cost, pair, None, rng, bands=semi_global.Bands(1, 12))
     assert (np.abs(parts - whole) > 0.5).mean() < 0.01
 
 
@@ -198,8 +196,8 @@ def test_planes_beside_holes_are_those_of_ridge_regression():
         np.testing.assert_allclose([level[y, x], slope[y, x]], expected, atol=2e-3)
 
 
-def test_speckles_edges_and_medians_are_those_of_scipy():
-    disparity = RNG.integers(0, 6, (23, 31)).astype(np.float32)
+def test_speckles_edges_and_medians_are_those_of_scipy(rng):
+    disparity = rng.integers(0, 6, (23, 31)).astype(np.float32)
     component = connected_components(disparity, 1.0)
     np.testing.assert_array_equal(occlusion.speckles(disparity, 9), np.bincount(component.ravel())[component] < 9)
     np.testing.assert_array_equal(occlusion.smooth(disparity), median_filter(disparity, 3, mode="nearest"))
@@ -208,10 +206,10 @@ def test_speckles_edges_and_medians_are_those_of_scipy():
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_do_not_change_a_bit(threads):
+def test_threads_do_not_change_a_bit(rng, threads):
     pair = pair_of(37, 40, 3, 12, seed=5)
     guide = byte_rows(pair.left)
-    disparity = semi_global.solve(COSTS["ad_census"](pair), pair, None, RNG)
+    disparity = semi_global.solve(COSTS["ad_census"](pair), pair, None, rng)
     bad = occlusion.lr_difference(disparity, disparity) > 0.5
     works: list[Any] = [
         lambda n: occlusion.lr_difference(disparity, disparity[::-1], n),

@@ -18,11 +18,6 @@ from sparsedepth.sensors.windows import _autocovariance, fit_windows
 from sparsedepth.vocabulary import Floats
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
 def slow_bilateral(counted, pilot, used, settings):
     """The weighted mean over a wide grid and the adjacent pixels, pixel by pixel."""
     down, across = slopes(pilot, settings)

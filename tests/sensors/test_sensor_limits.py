@@ -22,11 +22,6 @@ from sparsedepth.vocabulary import InputError
 WALL = 1000 + 2.0 * np.mgrid[:64, :96][1]
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
 def test_as_many_depths_may_be_zero_as_the_settings_say(rng):
     frame = 1000 + rng.standard_normal((160, 200))
     order = rng.permutation(frame.size)

@@ -30,11 +30,6 @@ VIEW = View(Intrinsics(140.0, 150.0, 70.3, 62.1), SHAPE)
 DOMAINS = ("z", "log z", "1/z")
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
 def axis_of(domain, depth, std=0.004):
     """The axis of a sensor whose noise is about as large at all of these depths."""
     return Axis.of(Sensor(noise=PowerLaw(constant=std), domain=domain), depth, DEFAULT)
