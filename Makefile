@@ -49,10 +49,11 @@ demo: $(VENV)/.demo
 test: install
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-# What answers within a minute on two cores: no test that takes long, no browser, service, cluster or docstring.
+# What answers within a minute on two cores: no test that takes long, no browser, service, cluster or docstring. Each
+# process keeps to one core: threads of linear algebra would wait for each other.
 quick: install
-	$(BIN)/python -m pytest --numprocesses auto --dist load tests -m "not (slow or browser or service or cluster)" \
-		--ignore tests/serve --ignore tests/test_cluster.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist load -p no:schemathesis tests \
+		-m "not (slow or browser or service or cluster)" --ignore tests/serve --ignore tests/test_cluster.py
 
 # All tests, with the share of lines and branches that they execute; what runs in other processes is not counted.
 coverage: install

@@ -36,8 +36,14 @@ def exists(name: str) -> bool:
         place = PACKAGE.joinpath(*parts[:length])
         file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         if file.exists():
-            return is_defined(ast.parse(file.read_text()), parts[length:])
+            return is_defined(parsed(file), parts[length:])
     return False
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    """Return the tree of a module."""
+    return ast.parse(file.read_text())
 
 
 def is_defined(tree: ast.Module | ast.ClassDef, parts: list[str]) -> bool:

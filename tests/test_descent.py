@@ -51,6 +51,7 @@ def energy_of(patches, fitted, spent, noise):
     return noise.price(q).sum(axis=1) + spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", noises(1, 1))
 @pytest.mark.parametrize("pixels", [16, 36, 64])
 def test_energy_is_as_low_as_that_of_long_inference(name, pixels):

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -25,9 +26,14 @@ NO_VERB = re.compile(
 Nodes = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def documented(path: Path) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the docstrings of a module, its classes, functions and constants, and what has them."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def documented(path: Path) -> list[tuple[ast.AST, str]]:
+    """List the docstrings of a module, its classes, functions and constants, and what has them."""
+    return list(found_in(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def found_in(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+    for node in ast.walk(tree):
         if isinstance(node, Nodes) and (text := ast.get_docstring(node)):
             yield node, text
         body = getattr(node, "body", None)
@@ -70,18 +76,21 @@ def test_sentences_are_cut_where_they_end():
     assert sentences(text) == ["Do it.", "See Eq. 6 of it.", "A map; NaN = missing."]
 
 
+@pytest.mark.slow
 def test_half_of_all_sentences_are_short():
     lengths = [n_words(each) for path in SOURCES for _, text in documented(path) for each in sentences(text)]
     assert len(lengths) > 1000
     assert median(lengths) <= MEDIAN_WORDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_sentence_is_long(path):
     found = [each for _, text in documented(path) for each in sentences(text) if n_words(each) > MOST_WORDS]
     assert not found, f"more than {MOST_WORDS} words"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_the_docstring_of_a_function_begins_with_a_verb(path):
     for node, text in documented(path):

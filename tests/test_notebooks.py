@@ -239,6 +239,7 @@ OTHERS = {
 """All that takes maps or views, but `denoise` and its like."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_all_that_takes_maps_gives_xarrays_back(name):
     xarray = pytest.importorskip("xarray")

@@ -133,6 +133,7 @@ def test_files_that_are_no_archive_or_not_there(tmp_path):
             list(read_recording(tmp_path / name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "files",
     [

@@ -704,6 +704,7 @@ def test_mixtures_are_many_independent_and_between_faces(made, present):
     assert flying._is_present(*transitions(*made)) == present
 
 
+@pytest.mark.slow
 def test_missed_mixtures_err_as_those_that_are_made_and_not_found(rng):
     """As many pixels beside steps as were mixtures are mixed again; those not found keep their error."""
     flying, depth = FlyingPixels(0.3, 0.06, FlyingSettings()), mixed(rng, (90, 80))

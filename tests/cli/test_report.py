@@ -71,6 +71,7 @@ def test_a_report_tells_all_and_needs_nothing(command, folder):
     assert facts["calibration"]["overall"] == pytest.approx(1, abs=0.2)  # as these variances were made
 
 
+@pytest.mark.slow
 def test_a_report_shows_what_was_restored(command, folder):
     """In the unit of the result, from a file or a folder."""
     (folder / "in").mkdir()

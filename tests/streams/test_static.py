@@ -18,6 +18,7 @@ def followed(stream: Stream, camera: Camera, scenes) -> list:
     return [(stream.push(camera(scene)), scene) for scene in scenes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sensor", [SIMPLE, STEREO])
 def test_a_static_scene_converges_as_theory_says(sensor):
     results = followed(Stream(sensor, unit="mm"), Camera(sensor), [wall()] * 16)
@@ -37,6 +38,7 @@ def test_frames_that_are_correlated_in_time_get_a_larger_variance():
     assert np.median(last[1].variance) > 1.8 * np.median(last[0].variance)
 
 
+@pytest.mark.slow
 def test_no_variance_falls_below_the_fixed_pattern_and_rounding():
     sensor = replace(SIMPLE, pattern=1.1, step=PowerLaw(constant=4.0))
     result, scene = followed(Stream(sensor, unit="mm"), Camera(sensor), [wall()] * 40)[-1]
@@ -114,6 +116,7 @@ def test_slow_change_does_not_lag(sensor, speed, part):
     assert 0.3 < np.median(honest) < 3
 
 
+@pytest.mark.slow
 def test_a_hole_is_remembered_with_growing_variance_and_forgotten_in_time():
     stream, camera = Stream(SIMPLE, unit="mm"), Camera()
     before = followed(stream, camera, [wall()] * 6)[-1][0]

@@ -85,6 +85,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("step", STEPS)
 def test_two_steps_of_alignment_find_a_small_motion(domain, step):
