@@ -20,7 +20,7 @@ from sparsedepth.restore.flying import Candidates, FlyingPixels
 from sparsedepth.restore.inpainting import blend_weight, holes_containing_patch
 from sparsedepth.restore.noise_model import ImpulseNoise, simulate
 from sparsedepth.restore.outliers import OutlierModel, Posterior, shipped_classifier
-from sparsedepth.restore.pipeline import patch_coder
+from sparsedepth.restore.pipeline import Corrector, Survey, patch_coder
 from sparsedepth.restore.scores import (
     PixelScores,
     difference_floor,
@@ -34,6 +34,7 @@ from sparsedepth.restore.settings import (
     FlyingSettings,
     GuideSettings,
     NoiseModelSettings,
+    OutlierSettings,
     ScoreSettings,
     Settings,
     SimulationSettings,
@@ -58,16 +59,17 @@ from sparsedepth.restore.variance_measured import (
     missed_outlier_error,
     pool_most_certain,
 )
-from sparsedepth.sensors.differences import GAUSSIAN_QUANTILE
+from sparsedepth.sensors.differences import (
+    GAUSSIAN_QUANTILE,
+    HIGH_QUANTILE,
+    LOW_QUANTILE,
+    block_depths,
+    block_quantiles,
+)
 from sparsedepth.surfaces import interpolate
 from sparsedepth.tiling import Tile
 
 NOISE = ImpulseNoise(fraction=0.05, amplitude=0.7, score_threshold=9.0, asymmetry=0.4)
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
 
 
 def scores_of(rng, shape, **more):
@@ -815,3 +817,95 @@ def test_without_codes_holes_follow_the_robust_plate_where_it_differs(rng):
     found = inpainting.fill_holes(depth.astype(np.float32), patch_coder(None, "fast", settings), settings, 1)
     assert_allclose(found, plate + away**3 / (away**2 + floor**2), atol=1e-5)
     assert np.abs(away).max() > 0.2
+
+
+def test_the_noise_level_ignores_blocks_without_squares_of_pixels(rng):
+    """Where every fourth pixel is missing, depths are known but no differences of four pixels are."""
+    depth = rng.standard_normal((43, 61)) * 0.1 + np.linspace(1, 2, 61)
+    scattered, without = depth.copy(), depth.copy()
+    scattered[:24, :24] += 50
+    scattered[:24:2, :24:2] = np.nan
+    without[:24, :24] = np.nan
+    assert np.isfinite(block_depths(scattered))[0, 0]
+    assert not np.isfinite(block_quantiles(scattered)).all()
+    assert NoiseLevel.fit(scattered, DenseSettings()) == NoiseLevel.fit(without, DenseSettings())
+
+
+@pytest.mark.parametrize("tail", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4])
+@pytest.mark.parametrize("sigma", [0.02, 0.5])
+def test_texture_has_larger_differences_than_noise_in_the_flattest_blocks(rng, tail, sigma):
+    settings = DenseSettings()
+    heavy = np.where(rng.random((61, 61)) < tail, 12.0, 1.0)
+    depth = sigma * heavy * rng.standard_normal((61, 61)) * np.linspace(0.5, 3, 61)
+    level = NoiseLevel(sigma, settings)
+    crossed = np.abs(depth[1:, 1:] - depth[1:, :-1] - depth[:-1, 1:] + depth[:-1, :-1]) / 2
+    ratios = []
+    for row, column in product(range(10), repeat=2):
+        values = np.sort(crossed[6 * row : 6 * row + 6, 6 * column : 6 * column + 6].ravel())
+        low, high = values[int(LOW_QUANTILE * 36)], values[int(HIGH_QUANTILE * 36)]
+        if low <= sigma * GAUSSIAN_QUANTILE and sigma > settings.min_sigma:
+            ratios.append(high / sigma / GAUSSIAN_QUANTILE)
+    expected = bool(ratios) and np.median(ratios) > settings.max_tail_ratio
+    assert dense._is_texture(depth, level) == expected
+
+
+@pytest.mark.parametrize(("side", "enough"), [(219, True), (220, False)])
+def test_clusters_are_a_thousandth_of_the_map_or_more(side, enough):
+    """Three discs of 16 pixels on either side."""
+    depth = np.pad(discs(3, 3), ((0, side - 120), (0, side - 120)))
+    assert (OutlierClusters.fit(Tile.full(depth), 0.0, Settings()) is not None) == enough
+
+
+@pytest.mark.parametrize("position", [-0.05, 0.05, 0.09, 0.11, 0.5, 0.89, 0.91, 0.95, 1.05])
+def test_evidence_for_mixtures_is_far_from_either_side(position):
+    depth, sides, candidates = transitions(100, 20, 0, 0)
+    candidates = replace(candidates, position=np.full(len(candidates.position), position))
+    found = FlyingPixels(0.3, 0.06, FlyingSettings())._is_present(depth, sides, candidates)
+    assert found == (0.1 < position < 0.9)
+
+
+@pytest.mark.parametrize(("border", "matters"), [(0.4, False), (0.6, True)])
+def test_scores_near_a_border_do_not_matter_if_most_are_not(border, matters):
+    """The border of the map here, to which a large part of it is said to be near."""
+    shape = (48, 60)
+
+    def estimated(at_border):
+        numbers = np.random.default_rng(1)
+        simulation = simulate(Tile.full(np.zeros(shape, np.float32)), 1.0, numbers, SimulationSettings())
+        many = np.broadcast_to(np.arange(shape[1]) < border * shape[1], shape)
+        score = numbers.random(shape) + 20 * (numbers.random(shape) < 0.05)
+        scores = scores_of(numbers, shape, score=np.where(many, at_border * score, score), near_border=many)
+        again = simulation.noise != 0
+        simulated = scores_of(
+            numbers, simulation.noise.shape, score=numbers.random(again.shape) + 20 * again, near_border=again & False
+        )
+        return noise_model.estimate_impulse_noise(
+            scores, np.ones(shape, bool), simulation, simulated, NoiseModelSettings()
+        )
+
+    one, other = estimated(1.0), estimated(30.0)
+    assert (one.fraction != other.fraction) == matters
+
+
+def test_a_map_without_steps_has_none_along_which_a_picture_is_shifted():
+    assert not inpainting._along_steps(np.ones((20, 30)), GuideSettings()).any()
+
+
+@pytest.mark.parametrize(("fraction", "passes"), [(0.05, 1), (0.25, 2)])
+def test_suspects_of_maps_with_many_outliers_are_scored_once_more(rng, fraction, passes):
+    depth = np.add.outer(np.linspace(-1, 1, 64), np.where(np.arange(64) < 30, -0.7, 0.7)).astype(np.float32)
+    outlier = rng.random(depth.shape) < fraction
+    depth[outlier] += 3 * rng.standard_normal(outlier.sum()).astype(np.float32)
+    survey = Survey.of(Tile.full(depth), patch_coder(None, "balanced", Settings()), Settings(), 1)
+    assert (survey.noise.fraction > OutlierSettings().third_pass_fraction) == (passes == 2)
+    assert Corrector.fit(survey, True, 1).passes == passes
+    assert Corrector.fit(survey, False, 1).passes == 0
+
+
+def test_the_density_of_magnitudes_is_that_of_gaussians_of_uniform_variance():
+    """A variance is uniform up to the squared amplitude: the mean over variances of half-normal densities."""
+    for amplitude in (0.3, 1.0, 2.5):
+        sizes = amplitude * np.array([0.05, 0.3, 1.0, 2.0, 3.0])
+        std = amplitude * np.sqrt((np.arange(200_000) + 0.5) / 200_000)
+        expected = [2 * norm.pdf(size / std).dot(1 / std) / len(std) for size in sizes]
+        assert_allclose(noise_model.magnitude_density(sizes, amplitude), expected, rtol=2e-3)

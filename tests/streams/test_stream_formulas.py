@@ -9,21 +9,27 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from sparsedepth import Origin, Stream
+from sparsedepth import InputError, Origin, Restoration, Stream
 from sparsedepth.geometry import Intrinsics
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor
-from sparsedepth.streams.align import _averaged, _Surface, align
+from sparsedepth.streams.align import _averaged, _judge, _points, _residuals, _Surface, align
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief, Change, Updater
+from sparsedepth.streams.camera import moved_px
+from sparsedepth.streams.cells import average_cells
 from sparsedepth.streams.changes import Arrivals, follow_surfaces
 from sparsedepth.streams.disagreement import remove_disagreement
 from sparsedepth.streams.drifts import Drifts
-from sparsedepth.streams.flow import shows_motion
-from sparsedepth.streams.learning import learned
+from sparsedepth.streams.flow import _cells, _squares_left, shows_motion
+from sparsedepth.streams.frames import LARGEST, SMALLEST, frame_from
+from sparsedepth.streams.key_frames import KeyFrames
+from sparsedepth.streams.learning import first_guess, learned, settled
 from sparsedepth.streams.report import Reporter
 from sparsedepth.streams.settings import DEFAULT
 from sparsedepth.streams.stillness import Stillness
-from sparsedepth.streams.warp import View
+from sparsedepth.streams.tracker import Tracker
+from sparsedepth.streams.warp import View, warp
+from sparsedepth.streams.young import PairSmoother
 
 SHAPE = (120, 150)
 VIEW = View(Intrinsics(140.0, 150.0, 70.3, 62.1), SHAPE)
@@ -470,3 +476,325 @@ def test_what_frames_leave_is_a_part_of_the_noise_at_every_depth(level):
     updater = Updater((8, 8), 0.0, Correlation(), DEFAULT)
     found = Reporter(sensor, axis, updater, None, DEFAULT)._after_frames(depth, level)
     assert_allclose(found.std(depth), level * sensor.std(depth), rtol=5e-4)
+
+
+def test_the_slopes_of_residuals_are_those_of_small_motions(rng):
+    """Within a cell of the grid a residual is smooth: central differences along all six motions are its slopes."""
+    rows, columns = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    for domain in DOMAINS:
+        depth = 2 + 0.004 * (columns - 70) - 0.003 * (rows - 50) + 1e-5 * columns * rows
+        axis = axis_of(domain, depth)
+        flat = axis.count(depth).ravel()
+        belief, frame = (_Surface(flat, np.full(flat.size, 1e-2), VIEW, 1) for _ in range(2))
+        points, back = _points(frame, axis, 7), rigid(0.05 * rng.standard_normal(6))
+        _, slopes, _, counts = _residuals(points, belief, back, axis)
+        assert counts.all()
+        for number, step in enumerate(1e-6 * np.eye(6)):
+            ahead, behind = (_residuals(points, belief, rigid(way * step) @ back, axis)[0] for way in (1, -1))
+            near = np.abs((ahead - behind) / 2e-6 - slopes[:, number]) < 1e-3 * np.abs(slopes[:, number]).max()
+            assert near.mean() > 0.97, "but for points on the border of a cell"
+
+
+@pytest.mark.parametrize("sigmas", [0.5, 2.9, 3.1, 4.5, 7.9, 8.1])
+@pytest.mark.parametrize("share", [0.02, 0.07, 0.15, 0.3, 0.5])
+def test_a_view_fits_if_its_near_pixels_agree_and_deviate_little(rng, sigmas, share):
+    flat, s = np.ones(SHAPE, np.float32), DEFAULT
+    axis = axis_of("z", flat)
+    deviation = sigmas * np.where(rng.random(SHAPE) < share, 1.0, 0.0)
+    value = axis.count(flat) + 0.01 * deviation
+    still = _Surface(axis.count(flat).ravel(), np.full(flat.size, 0.6e-4), VIEW, 1)
+    points = _points(_Surface(value.astype(np.float32).ravel(), np.full(flat.size, 0.4e-4), VIEW, 1), axis, 3)
+    cost, fits = _judge(points, still, np.eye(4), axis, s)
+    size = deviation[3::3, 3::3].ravel() ** 2  # without the borders, where nothing can be compared
+    near = size[size < s.gate_sigmas**2]
+    limited = np.minimum(near, s.align_sigmas**2).mean()
+    assert cost == pytest.approx(np.minimum(size, s.align_sigmas**2).mean(), rel=1e-3)
+    agrees = (near < s.agreement_sigmas**2).mean() >= s.align_agreement
+    assert fits == (len(near) / len(size) >= s.least_agreement and agrees and limited <= s.align_cost)
+
+
+@pytest.mark.parametrize("lengths", [(0.5, 0.5), (3.0, 3.0), (1.0, 6.0)])
+def test_smoothing_leaves_the_variance_of_a_mean_of_the_centre_and_pairs(lengths):
+    correlation = Correlation(*lengths)
+    smoother = PairSmoother.of(correlation, DEFAULT)
+    pairs = [[(0, 0)], *([(down, across), (-down, -across)] for down, across in smoother.offsets)]
+
+    def covariance(one, other):
+        return np.mean([correlation(y - v, x - u) for y, x in one for v, u in other])
+
+    expected = np.mean([[covariance(one, other) for other in pairs] for one in pairs])
+    assert smoother.left == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("temporal", [0.0, 0.3, 0.5])
+def test_a_stream_learns_the_correlation_of_its_frames(rng, temporal):
+    stream, noise = Stream(None, unit="mm"), np.float64(0)
+    for number in range(12):
+        fresh = rng.standard_normal((96, 128))
+        noise = fresh if number == 0 else temporal * noise + np.sqrt(1 - temporal**2) * fresh
+        stream.push(1000 + 5 * noise)
+    assert stream.sensor is not None
+    assert stream.sensor.temporal == pytest.approx(temporal, abs=0.06)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_tables_reach_from_nearer_to_farther_than_any_depth(domain):
+    depth = np.array([900.0, 1100.0, 2500.0])
+    axis = axis_of(domain, depth)
+    ends = np.sort(axis.count(np.array([900 / DEFAULT.table_reach, 2500 * DEFAULT.table_reach])))
+    assert_allclose([axis.start, axis.start + (len(axis.noise) - 1) / axis.spacing], ends, rtol=1e-6)
+    assert axis.unit == 1100
+    again = axis_of(domain, np.concatenate([depth, [0.0, -3.0, np.nan]]))
+    assert (again.start, again.spacing, again.unit) == (axis.start, axis.spacing, axis.unit)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_pixel_is_carried_to_its_new_depth(domain):
+    """A camera that goes back by a little sees each pixel where it was, farther away."""
+    columns = np.mgrid[: SHAPE[0], : SHAPE[1]][1]
+    depth = 2 + 1e-4 * columns
+    axis, motion = axis_of(domain, depth), np.eye(4)
+    motion[2, 3] = 0.001
+    belief, out = belief_of(axis.count(depth), 1e-6), Belief.empty(depth.size)
+    warp(belief, out, motion, VIEW, axis, DEFAULT)
+    assert_allclose(axis.depth(out.mean).reshape(SHAPE)[1:-1, 1:-1], depth[1:-1, 1:-1] + 0.001, atol=1e-4)
+    for corner in (0, SHAPE[1] - 1, depth.size - SHAPE[1], depth.size - 1):
+        assert axis.depth(out.mean[corner]) == pytest.approx(depth.ravel()[corner] + 0.001, abs=2e-4)
+    tilt = np.abs(axis.count(depth[0, 1:]) - axis.count(depth[0, :-1])).mean()
+    grown = (out.variance - 1e-6).reshape(SHAPE)[2:-2, 2:-2]
+    assert_allclose(grown, DEFAULT.warp_variance * tilt**2, rtol=0.3, atol=2e-12)
+
+
+@pytest.mark.parametrize(("excess", "alike"), [(0.0, True), (1e-5, False)])
+def test_pixels_at_the_tolerance_are_of_one_surface(excess, alike):
+    value = np.zeros((12, 12), np.float32)
+    tolerance = 2 * DEFAULT.candidate_sigmas  # of a variance of 1/2, so that it is a whole number
+    value[4:7, 4:7], value[5, 5] = tolerance * (1 + excess), 0
+    jumped = np.zeros(value.shape, bool)
+    jumped[4:7, 4:7] = True
+    belief, noise = belief_of(np.full(value.shape, -50.0), 1e-3), np.full(value.size, 0.5, np.float32)
+    new, _ = follow_surfaces(belief, value.ravel(), change_of(jumped.ravel(), noise), value.shape, DEFAULT)
+    assert (5 * 12 + 5 in new) == alike
+
+
+def test_what_least_squares_leave_does_not_depend_on_the_units_of_terms(rng):
+    terms, gap = rng.standard_normal((300, 6)), rng.standard_normal(300)
+    left = gap - terms @ np.linalg.lstsq(terms, gap, rcond=None)[0]
+    for scale in (1.0, 1e-7, 1e7, 10.0 ** np.arange(-9, 9, 3)):
+        assert _squares_left(terms * scale, gap) == pytest.approx(left @ left, rel=1e-6)
+    assert _squares_left(np.repeat(terms[:, :1], 2, 1), gap) == pytest.approx(
+        _squares_left(terms[:, :1], gap), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("old", [0.1, 0.19, 0.21, 0.6])
+def test_pixels_that_settled_are_used_unless_they_are_few_of_the_known_ones(unknown, old):
+    count = np.zeros(10_000)
+    known = int((1 - unknown) * count.size)
+    count[:known] = 3
+    count[: int(old * known)] = 12
+    assert_array_equal(settled(count, 20), count >= 10 if old >= 0.2 else count > 0)
+
+
+@pytest.mark.parametrize("down", [-3.3, -2.0, 0.0, 2.0, 2.8, 3.3])
+@pytest.mark.parametrize("across", [-3.3, -2.0, 0.0, 2.0, 2.8, 3.3])
+def test_cells_have_the_slopes_and_spreads_of_their_pixels(down, across):
+    """Slopes steeper than three deviations of a cell are edges; their size is that of both slopes together."""
+    rows, columns = np.mgrid[: SHAPE[0], : SHAPE[1]].astype(np.float32)
+    flat = np.zeros(rows.size, np.float32)
+    (_, level), side = average_cells(flat, flat + 1, SHAPE, DEFAULT), DEFAULT.cell_px
+    unit = float(np.sqrt(level[5, 5]))
+    plane = (unit * (down * rows + across * columns)).ravel()
+    settings = replace(DEFAULT, cell_sigmas=1e3)
+    cells = _cells(belief_of(plane, 2.0), plane + np.float32(0.5), flat + 1, SHAPE, settings)
+    found_across, found_down, smooth = cells.slopes
+    assert_allclose(found_across, unit * across, atol=1e-3)
+    assert_allclose(found_down, unit * down, atol=1e-3)
+    assert smooth.all() == smooth.any() == (np.hypot(down, across) < 3)
+    assert_allclose(cells.gap, 0.5, atol=1e-3)
+    assert_allclose(cells.std, np.sqrt(3) * unit, rtol=1e-4)
+    assert cells.agrees.all()
+    assert cells.gap.shape == tuple(-(-(size // side - 2) // DEFAULT.motion_stride) for size in SHAPE)
+
+
+@pytest.mark.parametrize(("sigmas", "agrees"), [(3.9, True), (-3.9, True), (4.1, False), (-4.1, False)])
+def test_cells_agree_within_the_constant_of_the_alignment(sigmas, agrees):
+    flat = np.zeros(SHAPE[0] * SHAPE[1], np.float32)
+    (_, level) = average_cells(flat, flat + 1, SHAPE, DEFAULT)
+    gap = np.float32(sigmas * np.sqrt(3 * level[5, 5]))
+    assert (_cells(belief_of(flat, 2.0), flat + gap, flat + 1, SHAPE, DEFAULT).agrees == agrees).all()
+
+
+@pytest.mark.parametrize("temporal", [0.0, 0.4])
+def test_reported_variances_are_those_of_correlated_frames_and_of_slow_change(rng, temporal):
+    shape = (16, 24)
+    updater, belief = Updater(shape, temporal, Correlation(), DEFAULT), Belief.empty(16 * 24)
+    noise = rng.uniform(0.5, 2, 16 * 24).astype(np.float32)
+    belief.renew(np.ones(noise.size, bool), noise, noise * rng.uniform(0.02, 1.3, noise.size).astype(np.float32))
+    belief.run[:] = rng.uniform(-2, 2, noise.size)
+    drift, lag = rng.uniform(-1, 1, (2, 3)).astype(np.float32), rng.uniform(0, 2, (2, 3)).astype(np.float32)
+    nothing = np.zeros(noise.size, bool)
+    variance, more = updater.reported(belief, Change(nothing, noise, noise, drift, lag))
+    for number, (row, column) in enumerate(np.ndindex(shape)):
+        ratio = min(belief.variance[number] / noise[number], 1)
+        factor = (1 + temporal) / (1 - temporal + 2 * temporal * ratio)
+        assert variance[number] == pytest.approx(belief.variance[number] * factor, rel=1e-5)
+        block = row // 8, column // 8
+        excess = max(belief.run[number] ** 2 - updater.run_std**2 * (1 - abs(drift[block])), 0)
+        slow = excess * (belief.variance[number] + noise[number])
+        assert more[number] == pytest.approx(max(slow, lag[block] * noise[number]), rel=1e-4, abs=1e-6)
+
+
+def test_a_picture_moves_by_what_its_corners_and_its_centre_do(rng):
+    camera, shape, depth = Intrinsics(90.0, 110.0, 70.0, 41.0), (80, 120), 1.7
+    turned_back = np.array([-0.9, 0, 0, 0, 0.4, 0])  # the turn is made good at the corners, not in the middle
+    for step in [turned_back * share for share in (0.5, 1.0, 1.3)] + list(0.05 * rng.standard_normal((6, 6))):
+        motion, moved = rigid(step), []
+        for column, row in ((0, 0), (119, 0), (0, 79), (119, 79), (60, 40)):
+            point = np.array([(column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0]) * depth
+            x, y, z = motion[:3, :3] @ point + motion[:3, 3]
+            moved.append(np.hypot(x / z * camera.fx + camera.cx - column, y / z * camera.fy + camera.cy - row))
+        assert moved_px(motion, camera, shape, depth) == pytest.approx(max(moved))
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 1.0, 2.0, 20.0])
+def test_a_rescaled_belief_is_as_many_measurements_as_before(rng, ratio):
+    """Variances are those of measurements: of the noise of the sensor, at least, or of the local one."""
+    stream = Stream(Sensor(unit="mm", noise=PowerLaw(constant=4.0)), unit="mm")
+    stream.push(1000 + rng.standard_normal((16, 24)))
+    belief = stream._belief
+    belief.scale[:] = rng.uniform(0.2, 5, belief.scale.size)
+    variance, scale = belief.variance.copy(), belief.scale.copy()
+    stream._rescale(np.full(scale.size, ratio, np.float32))
+    assert_allclose(belief.scale, scale / ratio, rtol=1e-5)
+    measured = variance / np.maximum(scale, 1)
+    assert_allclose(belief.variance / (ratio * np.maximum(belief.scale, 1)), measured, rtol=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.45, 0.55, 1.0])
+def test_blocks_have_the_mean_difference_of_half_of_their_pixels_or_more(rng, share):
+    shape, limit = (96, 128), DEFAULT.huber_sigmas
+    still = Stillness(shape, DEFAULT)
+    before, value = (rng.standard_normal(shape).astype(np.float32) * scale for scale in (1, 4))
+    noise = rng.uniform(0.5, 2, shape).astype(np.float32)
+    kept = rng.permuted(np.arange(64) < round(share * 64)).reshape(8, 8)
+    value[::2, ::2][np.tile(~kept, (6, 8))] = np.nan
+    found = still._block_means(value.ravel(), before.ravel(), noise.ravel())
+    for row, column in np.ndindex(6, 8):
+        here = np.s_[16 * row : 16 * row + 16 : 2, 16 * column : 16 * column + 16 : 2]
+        score = np.clip((value[here] - before[here]) / np.sqrt(2 * noise[here]), -limit, limit)
+        expected = np.nanmean(score) if share > 0.5 else np.nan
+        assert found[row, column] == pytest.approx(expected, abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize(("excess", "moves"), [(-0.01, False), (0.01, True)])
+@pytest.mark.parametrize("blocks", [30, 300])
+def test_all_blocks_together_move_beyond_what_noise_agrees(blocks, excess, moves):
+    still = Stillness((96, 128), DEFAULT)
+    mean = DEFAULT.noise_agreement + DEFAULT.noise_sigmas / np.sqrt(blocks) + excess
+    assert still._moves_everywhere(np.full(blocks, mean)) == moves
+
+
+@pytest.mark.parametrize("frames", [7, 8])
+def test_the_correlation_of_frames_is_learned_from_the_eighth_one_on(rng, frames):
+    depth, squares = rng.uniform(1000, 1100, 5000), np.square(rng.standard_normal(5000))
+    sensor = Sensor(noise=PowerLaw(constant=2.0), temporal=0.45)
+    assert (learned(sensor, depth, squares, squares, frames, DEFAULT).temporal == 0.45) == (frames < 8)
+
+
+@pytest.mark.parametrize(("pixels", "changes"), [(199, False), (200, True)])
+def test_two_hundred_pixels_show_noise_at_a_depth(pixels, changes):
+    sensor, squares = Sensor(noise=PowerLaw(constant=2.0)), np.full(pixels, 0.25)
+    found = learned(sensor, np.full(pixels, 1000.0), squares, squares, 3, DEFAULT)
+    assert (found is not sensor) == changes
+
+
+def test_a_frame_without_visible_noise_gets_that_of_an_average_camera():
+    found = first_guess(1000 + np.add.outer(np.arange(40.0), np.arange(50.0)), "mm")
+    assert (found.unit, found.domain) == ("mm", "1/z")
+    assert found.std(1044.5) == pytest.approx(0.003 * 1044.5, rel=0.01)
+    assert first_guess(np.full((40, 50), np.nan), "m").std(1.0) == pytest.approx(0.003)
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+def test_a_frame_fits_by_its_agreement_and_its_limited_squares(rng, stride):
+    shape, settings = (40, 52), replace(DEFAULT, fit_stride_px=stride)
+    tracker = Tracker(shape, None, None, "mm", settings)
+    mean, value = rng.standard_normal((2, *shape)) * [[[1]], [[4]]]
+    variance, noise = rng.uniform(0.2, 1, (2, *shape))
+    scale = rng.uniform(0.5, 3, shape)
+    value[rng.random(shape) < 0.2] = np.nan
+    tracker.belief.renew(np.ones(mean.size, bool), mean.ravel(), variance.ravel())
+    tracker.belief.scale[:] = scale.ravel()
+    size = ((value - mean) ** 2 / (variance + scale * noise))[::stride, ::stride]
+    size = size[np.isfinite(size)]
+    found = tracker._fit(value.astype(np.float32).ravel(), noise.astype(np.float32).ravel())
+    assert_allclose(found, [(size < 9).mean(), np.minimum(size, 16).mean()], rtol=1e-4)
+    assert tracker._fit(np.full(value.size, np.nan, np.float32), noise.ravel()) == (1.0, 1.0)
+
+
+class Ones:
+    """Fills holes with ones."""
+
+    def fill(self, result, kind, guide=None):
+        holes = result.origin == Origin.REFUSED
+        result.depth[holes], result.variance[holes], result.origin[holes] = 2, 0.25, Origin.FILLED
+
+
+def key_frame(number, domain="1/z", shape=SHAPE):
+    """Key frames after the result of a frame of which the left half is missing."""
+    keys = KeyFrames(shape, Ones(), DEFAULT)  # type: ignore[arg-type]
+    origin = np.where(np.arange(shape[1]) < 75, Origin.REFUSED, Origin.MEASURED) * np.ones((shape[0], 1), np.uint8)
+    depth = np.where(origin == Origin.REFUSED, np.nan, 1).astype(np.float32)
+    keys.take(number, Restoration(depth, np.ones_like(depth), origin.astype(np.uint8)))
+    return keys, axis_of(domain, np.ones(shape))
+
+
+@pytest.mark.parametrize("number", [4, 5, 6, 34, 35, 36, 65])
+def test_key_frames_are_filled_at_fixed_numbers_after_a_fixed_delay(number):
+    keys, axis = key_frame(number)
+    belief, is_key = Belief.empty(SHAPE[0] * SHAPE[1]), number % 30 == 5
+    keys.add_due(number + DEFAULT.key_delay_frames - 1, belief, axis, None)
+    assert not np.isfinite(belief.mean).any()
+    keys.add_due(number + DEFAULT.key_delay_frames, belief, axis, None)
+    assert np.isfinite(belief.mean).any() == is_key
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_what_was_filled_is_believed_where_nothing_was_measured(domain):
+    keys, axis = key_frame(5, domain)
+    belief = Belief.empty(SHAPE[0] * SHAPE[1])
+    measured = np.zeros(SHAPE, bool)
+    measured[:30] = True
+    belief.renew(measured.ravel(), *np.array([[7.0], [3.0]]))
+    keys.note_changes(np.array([100 * SHAPE[1] + 20]))
+    keys.add_due(13, belief, axis, None)
+    blocks = [np.arange(size) // DEFAULT.block_px for size in SHAPE]
+    near = np.abs(blocks[0] - 100 // 4)[:, None] <= 4, np.abs(blocks[1] - 20 // 4)[None] <= 4
+    filled = ~measured & (np.arange(SHAPE[1]) < 75) & ~(near[0] & near[1])
+    assert_array_equal(np.isfinite(belief.mean).reshape(SHAPE) & ~measured, filled)
+    two = np.full(1, 2.0)
+    assert_allclose(belief.mean[filled.ravel()], axis.count(two)[0], rtol=1e-6)
+    assert_allclose(belief.variance[filled.ravel()], 0.25 * axis.slope(two)[0] ** 2, rtol=1e-6)
+    assert (belief.count[filled.ravel()] == 0).all()
+
+
+@pytest.mark.parametrize("factor", [1, 1 - 1e-6, 1 + 1e-6])
+def test_depths_and_variances_have_the_range_of_float32(factor):
+    for what, largest in (("the frame", LARGEST), ("the frame", SMALLEST)):
+        depth = np.full((4, 5), largest * factor)
+        fits = SMALLEST <= largest * factor <= LARGEST
+        if fits:
+            assert_allclose(frame_from(depth, None, None, None).values, depth, rtol=1e-6)
+        else:
+            with pytest.raises(InputError, match=what):
+                frame_from(depth, None, None, None)
+    variance = np.full((4, 5), SMALLEST**2 * factor)
+    if factor < 1:
+        with pytest.raises(InputError, match="the variance"):
+            frame_from(np.ones((4, 5)), None, variance, None)
+    else:
+        found = frame_from(np.ones((4, 5)), None, variance, None).variance
+        assert found is not None
+        assert_allclose(found, variance, rtol=1e-6)
