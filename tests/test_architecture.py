@@ -222,7 +222,6 @@ def test_rooms_keep_to_their_doors(path):
         assert "sparsedepth" not in imported(path), "import the room, not the whole house"
 
 
-@pytest.mark.slow
 def test_only_one_command_imports_the_experiments():
     importing = {
         place(path)

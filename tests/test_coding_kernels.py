@@ -53,7 +53,6 @@ def slow_step(block, codes, dual, residual, residual_dual):
     return relaxed - dual, dual, pixels - pixels / (1 + load), pixels / (1 + load)
 
 
-@pytest.mark.slow
 @LAYOUTS
 def test_an_iteration_is_that_of_the_slow_one(noise_model, layout, dtype):
     for _, block in blocks(noise_model(9, 16), layout, dtype):

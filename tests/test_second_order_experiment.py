@@ -53,7 +53,6 @@ def test_a_whole_run_asks_for_its_data(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("real_data")
 def test_the_whole_plan_confirms_before_it_tests_the_papers_scenes():
     plan = second_order._plan()

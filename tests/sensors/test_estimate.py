@@ -65,7 +65,6 @@ def test_repeated_and_few_frames_are_refused():
         estimate(np.where(np.arange(5)[:, None, None] == 3, np.nan, stack))
 
 
-@pytest.mark.slow
 def test_poses_bring_frames_to_one_view():
     sensor = replace(Sensor.preset("kinect_v1"), temporal=0.0, outliers=0.0)
     columns = np.mgrid[:160, :200][1]

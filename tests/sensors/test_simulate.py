@@ -13,7 +13,6 @@ from sparsedepth.sensors.simulate import correlated_noise, quantised, simulate
 from sparsedepth.vocabulary import InputError
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_the_noise_over_time_is_that_of_the_record(name):
     sensor = replace(Sensor.preset(name), outliers=0.0, pattern=0.0, temporal=0.0)

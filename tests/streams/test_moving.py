@@ -64,7 +64,6 @@ def test_a_moving_camera_without_intrinsics_is_no_worse_than_single_frames(senso
     assert stream.state == "lost"
 
 
-@pytest.mark.slow
 def test_a_large_object_that_moves_does_not_lose_a_camera_that_stands_still():
     stream, camera, states = Stream(STEREO, Intrinsics(*CAMERA), unit="mm"), Camera(STEREO), []
     for number in range(16):

@@ -18,7 +18,6 @@ def followed(stream: Stream, camera: Camera, scenes) -> list:
     return [(stream.push(camera(scene)), scene) for scene in scenes]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sensor", [SIMPLE, STEREO])
 def test_a_static_scene_converges_as_theory_says(sensor):
     results = followed(Stream(sensor, unit="mm"), Camera(sensor), [wall()] * 16)
