@@ -360,12 +360,21 @@ def read_outcomes(path: Path, *, first: bool = False) -> list[dict[str, Any]]:
 
 
 def page(arguments: argparse.Namespace) -> None:
-    """Write the page of results from the outcomes of one seed."""
+    """Write the page of results from the outcomes of one seed, or of one for each room."""
     first, last = (read_outcomes(arguments.out, first=first) for first in (True, False))
     sizes = {room: sum(map(len, counted(room, ROOT))) for room in ROOMS}
     reasons, effects = (json.loads(file.read_text()) for file in (VERDICTS, EFFECTS))
-    text = mutation_page.text(first, last, sizes, arguments.seed, reasons, effects)
+    seeds = dict.fromkeys(ROOMS, arguments.seed) | dict(arguments.seed_of or ())
+    text = mutation_page.text(first, last, sizes, seeds, reasons, effects)
     PAGE.write_text(text)
+
+
+def seed_of(text: str) -> tuple[str, int]:
+    """Read the seed of a room, such as ``streams=3``."""
+    room, _, seed = text.partition("=")
+    if room not in ROOMS:
+        raise argparse.ArgumentTypeError(f"{room!r} is none of {', '.join(ROOMS)}")
+    return room, int(seed)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -385,6 +394,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     step.set_defaults(do=run)
     step = steps.add_parser("page", help="write docs/results/mutation.md")
     step.add_argument("--seed", type=int, default=1, help="the sample that gives the numbers")
+    step.add_argument("--seed-of", action="append", type=seed_of, metavar="ROOM=SEED", help="that of one room")
     step.set_defaults(do=page)
     given = parser.parse_args(arguments)
     given.out = given.folder / "outcomes.jsonl"

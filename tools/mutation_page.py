@@ -15,8 +15,9 @@ A mutant is the package with one small wrong change: another operator, one side 
 comparison. A good test suite fails on it. `make mutation` draws mutants of arithmetic and comparisons of six packages,
 runs on each the tests that execute the changed line, and writes this page. The compiled kernels are not mutated.
 
-The numbers come from a sample that was drawn in proportion to each module and tried on the tests of commit {commit}
-(seed {seed}). None of them was written with this sample in view. Tests that came later do not change the numbers.
+The numbers of a package come from a sample that was drawn in proportion to each module, and tried on the tests of the
+commit that is named. None of them was written with this sample in view. Tests that came later do not change the
+numbers.
 *Killed*: a test fails, or the tests take more than five times as long. *Equivalent*: no test can fail, for the reason
 given below. The score leaves out equivalent mutants; its standard error is that of sampling (binomial, with one
 killed and one surviving mutant added, so that it is never zero).
@@ -32,6 +33,9 @@ class Tally:
     killed: int
     equivalent: int
     survived: int
+    seed: int = 0
+    commit: str = "none"
+    """Of the sample, and of the tests that it was tried on."""
 
     @property
     def drawn(self) -> int:
@@ -56,7 +60,7 @@ def text(
     first: Sequence[Mapping[str, Any]],
     last: Sequence[Mapping[str, Any]],
     sizes: Mapping[str, int],
-    seed: int,
+    seeds: Mapping[str, int],
     reasons: Mapping[str, str],
     effects: Mapping[str, str],
 ) -> str:
@@ -68,8 +72,8 @@ def text(
         The first and the last outcome of each mutant that was tried.
     sizes : mapping of str to int
         Number of mutants of each package.
-    seed : int
-        Sample that gives the numbers.
+    seeds : mapping of str to int
+        Sample of each package that gives its numbers.
     reasons : mapping of str to str
         Why a mutant is equivalent, by its key.
     effects : mapping of str to str
@@ -80,15 +84,14 @@ def text(
     str
         Markdown.
     """
-    fresh = [each for each in first if each["seed"] == seed]
-    commit = max((each["commit"] for each in fresh), default="none")
-    tallies = {room: tally([each for each in fresh if each["room"] == room], sizes[room], reasons) for room in sizes}
+    fresh = {room: [each for each in first if (each["room"], each["seed"]) == (room, seeds[room])] for room in sizes}
+    tallies = {room: tally(fresh[room], sizes[room], reasons) for room in sizes if fresh[room]}
     left = [each for each in last if not is_killed(each) and key_of(each) not in reasons]
     later = sum(map(is_killed, last)) - sum(map(is_killed, first))
     equivalent = [each for each in last if not is_killed(each) and key_of(each) in reasons]
     return "\n".join(
         [
-            HEAD.format(seed=seed, commit=commit),
+            HEAD,
             *table(tallies),
             "\n## Survivors\n",
             f"Of the {len(last)} mutants, tests that came later kill {later} more. {len(left)} survive:\n",
@@ -100,25 +103,27 @@ def text(
     )
 
 
-def tally(outcomes: Iterable[Mapping[str, Any]], mutants: int, reasons: Mapping[str, str]) -> Tally:
-    """Count outcomes."""
+def tally(outcomes: Sequence[Mapping[str, Any]], mutants: int, reasons: Mapping[str, str]) -> Tally:
+    """Count the outcomes of one sample."""
     alive = [key_of(each) for each in outcomes if not is_killed(each)]
     equivalent = sum(key in reasons for key in alive)
-    return Tally(mutants, sum(map(is_killed, outcomes)), equivalent, len(alive) - equivalent)
+    sample = {(each["seed"], each["commit"]) for each in outcomes} or {(0, "none")}
+    return Tally(mutants, sum(map(is_killed, outcomes)), equivalent, len(alive) - equivalent, *max(sample))
 
 
 def table(tallies: Mapping[str, Tally]) -> list[str]:
     """Tabulate the counts, and the weighted score of all packages."""
-    rows = ["| package | mutants | drawn | killed | equivalent | survived | score |", "| :-- " + "| --: " * 6 + "|"]
+    heads = ("mutants", "drawn", "killed", "equivalent", "survived", "score", "seed", "commit")
+    rows = [f"| package | {' | '.join(heads)} |", "| :-- " + "| --: " * len(heads) + "|"]
     for room, each in tallies.items():
         counts = (each.mutants, each.drawn, each.killed, each.equivalent, each.survived)
-        rows.append(f"| {room} | {' | '.join(map(str, counts))} | {100 * each.score:.0f} ± {100 * each.error:.0f} % |")
+        score = f"{100 * each.score:.0f} ± {100 * each.error:.0f} %"
+        rows.append(f"| {room} | {' | '.join(map(str, counts))} | {score} | {each.seed} | {each.commit} |")
     total = sum(each.mutants for each in tallies.values())
     score = sum(each.mutants * each.score for each in tallies.values()) / total
     error = math.hypot(*(each.mutants * each.error for each in tallies.values())) / total
-    sums = (sum(getattr(each, name) for each in tallies.values()) for name in
-            ("mutants", "drawn", "killed", "equivalent", "survived"))  # fmt: skip
-    rows.append(f"| **all** | {' | '.join(map(str, sums))} | **{100 * score:.1f} ± {100 * error:.1f} %** |")
+    sums = (sum(getattr(each, name) for each in tallies.values()) for name in heads[:5])
+    rows.append(f"| **all** | {' | '.join(map(str, sums))} | **{100 * score:.1f} ± {100 * error:.1f} %** | | |")
     return rows
 
 
