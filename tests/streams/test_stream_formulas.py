@@ -11,7 +11,9 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 from sparsedepth import InputError, Origin, Restoration, Stream
 from sparsedepth.geometry import Intrinsics
+from sparsedepth.hole_filling import Filling
 from sparsedepth.sensors import Correlation, PowerLaw, Sensor
+from sparsedepth.sensors.smooth import smooth
 from sparsedepth.streams.align import _averaged, _judge, _points, _residuals, _Surface, align
 from sparsedepth.streams.axis import Axis
 from sparsedepth.streams.belief import Belief, Change, Updater
@@ -798,3 +800,81 @@ def test_depths_and_variances_have_the_range_of_float32(factor):
         found = frame_from(np.ones((4, 5)), None, variance, None).variance
         assert found is not None
         assert_allclose(found, variance, rtol=1e-6)
+
+
+@pytest.mark.parametrize("known", [0.2, 0.4, 1.0])
+@pytest.mark.parametrize("part", [0.2, 0.4])
+def test_regions_move_whose_blocks_agree_from_frame_to_frame(rng, known, part):
+    """Differences are the same within a block, so that their means are known without noise."""
+    grid, limit = (9, 12), DEFAULT.still_correlation
+    first, second = rng.uniform(0.5, 2, (2, *grid)) * np.where(rng.random((2, *grid)) < 0.5, 1, -1)
+    inside = np.arange(12) < part * 12
+    second[:, inside] = np.abs(second[:, inside]) * np.sign(first[:, inside])  # these go on
+    second[rng.random(grid) >= known] = np.nan
+    flat, noise = np.zeros((146, 195), np.float32), np.full(146 * 195, 0.5, np.float32)
+    spread = [np.pad(np.kron(each, np.ones((16, 16))), ((0, 2), (0, 3))).astype(np.float32) for each in (first, second)]
+    still = Stillness(flat.shape, DEFAULT)
+    assert still.moving(spread[0].ravel(), flat.ravel(), noise) is None
+    found = still.moving(spread[1].ravel(), flat.ravel(), noise)
+    agreement = 2 * first * second / (first**2 + second**2)
+    seen = agreement[np.isfinite(agreement)]
+    everywhere = seen.mean() > DEFAULT.noise_agreement + DEFAULT.noise_sigmas / np.sqrt(seen.size)
+    assert found is not None
+    for row, column in np.ndindex(grid):
+        near = agreement[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]
+        near = near[np.isfinite(near)]
+        moves = everywhere or (near.size / 25 >= DEFAULT.still_share - 1e-9 and near.mean() > limit)
+        assert found[16 * row + 8, 16 * column + 8] == moves
+    assert_array_equal(found[-3:], np.repeat(found[-3:-2], 3, 0))
+    assert_array_equal(found[:, -4:], np.repeat(found[:, -4:-3], 4, 1))
+
+
+def reporting(rng, filling=None):
+    """A reporter, and pixels of a plane with as many deviations as their variances say."""
+    sensor = Sensor(unit="mm", noise=PowerLaw(constant=4.0), domain="1/z")
+    depth = np.add.outer(1000 + np.arange(48.0), np.zeros(64))
+    axis = Axis.of(sensor, depth, DEFAULT)
+    reporter = Reporter(sensor, axis, Updater((48, 64), 0.0, Correlation(), DEFAULT), filling, DEFAULT)
+    noise = axis.noise[axis.places(axis.count(depth).astype(np.float32))].ravel()
+    variance = (noise * rng.uniform(0.001, 0.3, noise.size)).astype(np.float32)
+    mean = (axis.count(depth).ravel() + np.sqrt(variance) * rng.standard_normal(noise.size)).astype(np.float32)
+    return reporter, mean, variance, noise
+
+
+def test_pixels_are_smoothed_while_they_are_less_certain_than_smoothing_makes_them(rng):
+    reporter, mean, variance, noise = reporting(rng)
+    belief = belief_of(mean, 1.0)
+    belief.count[rng.random(mean.size) < 0.2] = 0
+    found, left = mean.copy(), variance.copy()
+    frame = frame_from(np.ones((48, 64)), None, None, None)
+    reporter._smooth_young(frame, found, left, belief, change_of(np.zeros(mean.size, bool), noise))
+    smoothing = PairSmoother.of(Correlation(), DEFAULT)
+    young = (variance > DEFAULT.young_ratio * smoothing.left * noise) & (belief.count > 0)
+    assert 0.1 < young.mean() < 0.9
+    assert_array_equal(found[~young], mean[~young])
+    assert_array_equal(left[~young], variance[~young])
+    shown = np.where(belief.count > 0, mean, np.nan).reshape(48, 64)
+    values, ratio = smoothing.smooth(shown, variance.reshape(48, 64))
+    assert_array_equal(found[young], values.ravel()[young])
+    assert_allclose(left[young], (variance * ratio.ravel())[young], rtol=1e-6)
+
+
+def test_a_young_view_is_smoothed_under_the_noise_that_is_left(rng):
+    reporter, mean, variance, noise = reporting(rng, Filling.chosen("none", "auto"))
+    young = np.flatnonzero(rng.random(mean.size) < 0.8)
+    found, left = mean.copy(), variance.copy()
+    reporter._smooth_as_denoise((48, 64), found, left, noise, young)
+    level = np.sqrt(np.median((variance / noise)[young]))
+    changed = np.zeros(mean.size, bool)
+    changed[young] = (variance > level**2 / 2 * noise)[young]
+    assert 0.3 < changed.mean() < 0.8
+    assert_array_equal(found[~changed], mean[~changed])
+    assert_array_equal(left[~changed], variance[~changed])
+    axis = Axis.of(Sensor(noise=PowerLaw(constant=4.0), domain="1/z"), np.arange(1000.0, 1048), DEFAULT)
+    depth = (1000 + 23.5) / mean.astype(float)
+    assert axis.unit == 1023.5
+    weaker = Sensor(noise=PowerLaw(constant=4.0 * level), domain="1/z")
+    value, kept = smooth(depth.reshape(48, 64), weaker)
+    assert_allclose(found[changed], 1023.5 / value.ravel()[changed], rtol=1e-4)
+    expected = np.minimum(variance, kept.ravel() / (4.0 * level) ** 2 * level**2 * noise)
+    assert_allclose(left[changed], expected[changed], rtol=0.02)
