@@ -82,6 +82,21 @@ def test_the_variance_of_a_large_hole_goes_on_from_that_beside_it():
     assert np.median(ratio) > 10
 
 
+@pytest.mark.parametrize("turn", [np.s_[:, :], np.s_[::-1, :], np.s_[:, ::-1], np.s_[::-1, ::-1]])
+def test_a_large_hole_in_a_corner_goes_on_from_either_side(turn):
+    """The plane beside it is known on two sides only, whichever these are."""
+    depth = 1.0 + 0.01 * np.arange(60) + 0.005 * np.arange(50)[:, None]
+    origin = np.zeros(depth.shape, np.uint8)
+    origin[28:, 36:], origin[31:, 39:] = Origin.FILLED, Origin.REFUSED
+    variance = np.where(origin == Origin.FILLED, 1e-4, 1e-6)
+    shown = np.where(origin == Origin.REFUSED, np.nan, depth)
+    parts = (np.ascontiguousarray(each[turn]) for each in (shown, variance, origin))
+    found = Restoration(*parts)
+    fill_large_holes(found, Settings())
+    assert_allclose(found.depth, depth[turn], atol=0.03)  # of 0.3 within the hole: a plate bends towards a level
+    assert (found.origin != Origin.REFUSED).all()
+
+
 @pytest.mark.parametrize(("row", "column"), list(product((5, 40, 70), repeat=2)))
 @pytest.mark.parametrize("offset", [1.0, -1.0])
 def test_a_small_disc_is_a_cluster_wherever_it_lies(row, column, offset):

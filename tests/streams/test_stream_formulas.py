@@ -270,7 +270,10 @@ def mean_std(correlation, side):
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
-@pytest.mark.parametrize(("now", "over_time"), [(0.3, 0.1), (0.0, -0.21), (-0.36, 0.2), (0.16, 0.0), (0.5, -0.5)])
+@pytest.mark.parametrize(
+    ("now", "over_time"),
+    [(0.3, 0.1), (0.0, -0.21), (-0.36, 0.2), (0.16, 0.0), (0.5, -0.5), (0.7, 0.0), (1.0, 0.1), (-1.2, 0.3), (1.5, 0.2)],
+)
 def test_evidence_of_slow_change_is_how_far_the_mean_of_a_region_exceeds_its_limit(now, over_time, share):
     settings, correlation = replace(DEFAULT, drift_regions=((3, 0.5),)), Correlation(3.0, 3.0)
     drifts, blocks = Drifts((48, 64), correlation, 0.5, settings), np.ones((6, 8), np.float32) * 64
@@ -605,11 +608,11 @@ def test_cells_have_the_slopes_and_spreads_of_their_pixels(down, across):
     """Slopes steeper than three deviations of a cell are edges; their size is that of both slopes together."""
     rows, columns = np.mgrid[: SHAPE[0], : SHAPE[1]].astype(np.float32)
     flat = np.zeros(rows.size, np.float32)
-    (_, level), side = average_cells(flat, flat + 1, SHAPE, DEFAULT), DEFAULT.cell_px
+    (_, level), side = average_cells(flat, flat + 0.25, SHAPE, DEFAULT), DEFAULT.cell_px
     unit = float(np.sqrt(level[5, 5]))
     plane = (unit * (down * rows + across * columns)).ravel()
     settings = replace(DEFAULT, cell_sigmas=1e3)
-    cells = _cells(belief_of(plane, 2.0), plane + np.float32(0.5), flat + 1, SHAPE, settings)
+    cells = _cells(belief_of(plane, 0.5), plane + np.float32(0.5), flat + 0.25, SHAPE, settings)
     found_across, found_down, smooth = cells.slopes
     assert_allclose(found_across, unit * across, atol=1e-3)
     assert_allclose(found_down, unit * down, atol=1e-3)
