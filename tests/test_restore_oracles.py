@@ -909,3 +909,113 @@ def test_the_density_of_magnitudes_is_that_of_gaussians_of_uniform_variance():
         std = amplitude * np.sqrt((np.arange(200_000) + 0.5) / 200_000)
         expected = [2 * norm.pdf(size / std).dot(1 / std) / len(std) for size in sizes]
         assert_allclose(noise_model.magnitude_density(sizes, amplitude), expected, rtol=2e-3)
+
+
+def test_a_residual_at_the_limit_of_dense_noise_does_not_exceed_it():
+    level, limit = NoiseLevel(0.25, DenseSettings()), 0.25 * DenseSettings().outlier_sigmas
+    residual = np.array([-limit, limit, np.nextafter(limit, 9), -np.nextafter(limit, 9)])
+    assert_array_equal(level.exceeded(residual, np.zeros(4)), [False, False, True, True])
+    blocks = np.random.default_rng(0).standard_normal((25, 25))
+    median = float(np.median(block_quantiles(blocks)))
+    for roughness, raw in ((median, False), (np.nextafter(median, 0), True)):
+        assert dense.is_raw_sensor_map(blocks, DenseSettings(raw_roughness=roughness)) == raw
+
+
+def test_pixels_at_the_limits_of_outliers_are_none(rng):
+    tile, model = Tile.full(np.zeros((6, 8), np.float32)), model_of()
+    settings = model.settings
+    scores = scores_of(rng, (6, 8), score=np.full((6, 8), settings.outliers.min_score))
+    assert not model(tile, scores).probability.any()
+    weight = np.full((6, 8), settings.outliers.corrected_weight)
+    assert not model.outliers(tile, Posterior(weight, weight)).any()
+    assert model.outliers(tile, Posterior(weight, np.nextafter(weight, 1))).all()
+    floor = np.full((6, 8), settings.scores.difference_floor)
+    for residual, isolated in ((floor, True), (np.nextafter(floor, 1), False)):
+        near = np.arange(48).reshape(6, 8) % 3 == 0
+        found = model.is_isolated(replace(scores, local_residual=residual, near_border=near))
+        assert_array_equal(found, ~near & isolated)
+
+
+def test_mixtures_at_the_limits_are_weighted_and_left():
+    on, one, depth = np.zeros((2, 24), bool), np.ones(2), np.full((1, 2), 9.0)
+    found = Candidates(np.arange(2), 0 * one, one, 0 * one, on[:, 0], np.array([0.25, 0.75]), on, on)
+    p = found.high_probability(FlyingSettings())
+    for sure, expected in ((p[1], [p[0], p[1]]), (p[1] - 1e-9, [0, 1])):
+        snapped, flying, _ = found.snap(depth, FlyingSettings(snap_probability=sure))
+        assert flying.all()
+        assert_allclose(snapped[0], expected, atol=1e-12)
+    for least, left in ((0.25, True), (0.25 - 1e-12, False)):
+        assert (~found.snap(depth, FlyingSettings(min_mix=least))[1] == left).all()
+
+
+def test_clusters_exceed_their_score_and_not_their_offset():
+    depth = np.zeros((60, 60), np.float32)
+    depth[20:24, 30:34] = 1
+    score = float(small_components(depth, 0.3, ClusterSettings()).score[0])
+    for least, found in ((score, False), (np.nextafter(score, 0), True)):
+        clusters = OutlierClusters((0.3,), ClusterSettings(min_score=least), max_offset=1.0)
+        assert (clusters.offsets(depth) != 0).any() == found
+
+
+@pytest.mark.parametrize(("share", "step"), [(0.5, 1.0), (0.51, 0.0)])
+def test_a_map_is_quantised_if_enough_neighbours_are_equal(share, step):
+    settings = replace(ScoreSettings(), min_equal_fraction=share, equal_difference=0.25)
+    assert quantization_step(np.array([[0, 0.25, 0.5, 1.5, 2.5]]), settings) == step
+    assert quantization_step(np.array([[0, 0.25, 0.5, np.nan, 2.5]]), settings) == 0
+    assert quantization_step(np.full((1, 1), 3.0), settings) == 0
+
+
+@pytest.fixture(scope="module")
+def noisy_survey():
+    """A survey of two slanted planes with many outliers, of a sensor that gives a variance."""
+    rng = np.random.default_rng(0)
+    depth = np.add.outer(np.linspace(-1, 1, 64), np.where(np.arange(64) < 30, -0.7, 0.7)).astype(np.float32)
+    outlier = rng.random(depth.shape) < 0.15
+    depth[outlier] += 3 * rng.standard_normal(outlier.sum()).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.05] = np.nan
+    variance = np.where(rng.random(depth.shape) < 0.5, 1e-6, 0.3).astype(np.float32)
+    return Survey.of(Tile.full(depth, variance), patch_coder(None, "balanced", Settings()), Settings(), 1)
+
+
+def with_outliers(survey, fraction=None, **changes):
+    settings = replace(survey.settings, outliers=replace(survey.settings.outliers, **changes))
+    noise = replace(survey.noise, fraction=survey.noise.fraction if fraction is None else fraction)
+    return replace(survey, settings=settings, noise=noise)
+
+
+def test_corrected_pixels_err_by_what_the_sensor_leaves_of_them(noisy_survey):
+    sample = noisy_survey.sample
+    corrector = Corrector.fit(noisy_survey, True, 1)
+    (scores, posterior), found = corrector.judged, corrector(sample, 1)
+    value = posterior.blend(sample.depth, scores)
+    predicted = corrector.variance(value, scores, posterior, corrector.model.outliers(sample, posterior))
+    kept = (1 - posterior.weight) ** 2 * sample.variance
+    assert_allclose(found.value, value)
+    for y, x in np.argwhere(sample.valid):
+        assert found.variance[y, x] == max(predicted[y, x], kept[y, x])
+    assert (kept > predicted)[sample.valid].any()
+    assert (kept < predicted)[sample.valid].any()
+
+
+def test_as_many_outliers_as_the_limits_say(noisy_survey):
+    """At a limit, outliers are corrected, and scored no third time."""
+    fraction, valid = noisy_survey.noise.fraction, int(noisy_survey.sample.valid.sum())
+    for limit, passes in ((fraction, 1), (np.nextafter(fraction, 0), 2)):
+        assert Corrector.fit(with_outliers(noisy_survey, third_pass_fraction=limit), True, 1).passes == passes
+    for least, enabled in ((fraction * valid, True), (np.nextafter(fraction * valid, 1e9), False)):
+        corrector = Corrector.fit(with_outliers(noisy_survey, min_count=least), True, 1)
+        assert (corrector.model.enabled, corrector.passes > 0) == (enabled, enabled)
+
+
+@pytest.mark.parametrize(("rough", "found", "clean"), [
+    (False, 0.25, False), (False, 0.24, True), (True, 0.25, False), (True, 0.12, True),
+])  # fmt: skip
+def test_a_map_is_clean_if_few_of_its_outliers_are_found(noisy_survey, rng, rough, found, clean):
+    survey = with_outliers(noisy_survey, 0.5, min_detected_fraction=0.5, raw_map_fraction=0.25)
+    if rough:
+        depth = rng.standard_normal((64, 64)).astype(np.float32)
+        survey = replace(survey, sample=Tile.full(depth))
+    assert survey.is_clean(np.full((64, 64), found)) == clean
+    more = with_outliers(survey, 0.5, min_detected_fraction=0.0, raw_map_fraction=0.25)
+    assert more.is_clean(np.full((64, 64), found)) == (rough and found < 0.25)
+    assert more.is_clean(np.where(survey.sample.valid, 0.3, 0.0)) is False
