@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
 
+from sparsedepth import Restoration
 from sparsedepth.neighbourhood import nearest_depth_distance
 from sparsedepth.restore import dense, inpainting, noise_model, variance_filled
 from sparsedepth.restore.artefacts import OutlierClusters, StuckPixels, small_components
@@ -1019,3 +1020,8 @@ def test_a_map_is_clean_if_few_of_its_outliers_are_found(noisy_survey, rng, roug
     more = with_outliers(survey, 0.5, min_detected_fraction=0.0, raw_map_fraction=0.25)
     assert more.is_clean(np.full((64, 64), found)) == (rough and found < 0.25)
     assert more.is_clean(np.where(survey.sample.valid, 0.3, 0.0)) is False
+
+
+def test_a_guided_pixel_errs_by_its_variance_and_by_what_the_picture_changes():
+    plain = Restoration(np.array([[1.0, 2, 4]]), np.array([[0.5, np.inf, 0.25]]), np.zeros((1, 3), np.uint8))
+    assert_allclose(inpainting._disagreement(np.array([[1.5, 4.0, 4.0]]), plain), [[0.75, 4.0, 0.25]])

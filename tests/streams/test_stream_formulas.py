@@ -881,3 +881,10 @@ def test_a_young_view_is_smoothed_under_the_noise_that_is_left(rng):
     assert_allclose(found[changed], 1023.5 / value.ravel()[changed], rtol=1e-4)
     expected = np.minimum(variance, kept.ravel() / (4.0 * level) ** 2 * level**2 * noise)
     assert_allclose(left[changed], expected[changed], rtol=0.02)
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.int32, np.float32])
+def test_the_largest_code_of_16_bits_is_missing_in_maps_of_16_bits(kind):
+    depth = np.array([[65534, 65535, 0]], kind)
+    expected = [65534, np.nan if kind == np.uint16 else 65535, np.nan]
+    assert_array_equal(frame_from(depth, None, None, None).values[0], expected)
