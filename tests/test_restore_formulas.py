@@ -90,8 +90,7 @@ def test_a_large_hole_in_a_corner_goes_on_from_either_side(turn):
     origin[28:, 36:], origin[31:, 39:] = Origin.FILLED, Origin.REFUSED
     variance = np.where(origin == Origin.FILLED, 1e-4, 1e-6)
     shown = np.where(origin == Origin.REFUSED, np.nan, depth)
-    parts = (np.ascontiguousarray(each[turn]) for each in (shown, variance, origin))
-    found = Restoration(*parts)
+    found = Restoration(shown[turn].copy(), variance[turn].copy(), origin[turn].copy())
     fill_large_holes(found, Settings())
     assert_allclose(found.depth, depth[turn], atol=0.03)  # of 0.3 within the hole: a plate bends towards a level
     assert (found.origin != Origin.REFUSED).all()
