@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,9 +211,12 @@ def match_evidence(pair: StereoPair) -> Evidence:
 
 def _result(views: _Views, disparity: DepthMap) -> Match:
     """Estimate the variance, and look for what is suspicious."""
-    variance = disparity_variance(views.evidence(disparity), views.threads)
-    found = views.left, views.unmatched, views.pair.max_disparity
-    warnings = pair_warnings(views.cost, *found, threads=views.threads)
+    found, threads = (views.left, views.unmatched, views.pair.max_disparity), views.threads
+    tasks: list[Callable[[], Any]] = [
+        lambda: disparity_variance(views.evidence(disparity), threads),
+        lambda: pair_warnings(views.cost, *found, threads=threads),
+    ]
+    variance, warnings = at_once(tasks, threads)
     origin = np.where(views.unmatched, np.uint8(Origin.FILLED), np.uint8(Origin.MEASURED))
     return Match(disparity, variance, origin, warnings)
 
