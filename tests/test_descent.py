@@ -84,6 +84,15 @@ def test_more_rounds_lower_the_energy():
     assert few.sum() > some.sum() > many.sum()
 
 
+@pytest.mark.parametrize("pixels", [64, 256, 576])
+def test_eight_rounds_are_enough_for_large_patches_too(pixels):
+    atoms = np.linalg.qr(np.random.default_rng(4).standard_normal((pixels, pixels)))[0].astype(np.float32)
+    codes = np.where(np.arange(pixels) < min(pixels // 4, 64), 40.0, np.zeros((7, 1)))
+    patches = (codes @ atoms).astype(np.float32)
+    fitted, _ = descend(patches, atoms, Stationary(1.0), np.ones(pixels), 8)
+    assert np.abs(fitted @ atoms.T - codes).max() < 2
+
+
 def test_a_patch_does_not_depend_on_its_company():
     patches, (atoms, prices) = some_patches(36), some_atoms(36)
     whole = np.column_stack(descend(patches, atoms, Exponential(1.0), prices, 8))
@@ -123,7 +132,7 @@ def test_both_libraries_fit_the_same_bits():
         scratch = np.empty(kernels.scratch(48, len(padded.rows)), np.float32)
         sizes = map(ctypes.c_int64, (n, 48, 48, len(padded.rows)))
         effort = (descent.TOLERANCE, descent.THRESHOLD_FALL, descent.RIDGE)
-        effort = (*map(ctypes.c_int64, (1, 8, descent.SWEEPS)), *map(ctypes.c_float, effort))
+        effort = (*map(ctypes.c_int64, (1, 8, descent.ADMITTED, descent.SWEEPS)), *map(ctypes.c_float, effort))
         received = [ctypes.c_void_p(array.ctypes.data) for array in (scratch, fitted, spent)]
         ctypes.CDLL(load(level)._name).codes_fit(*sizes, *addresses, *effort, *received)
         results.append(np.column_stack([fitted, spent]))

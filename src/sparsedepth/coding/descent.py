@@ -21,6 +21,9 @@ from sparsedepth.kernels import codes as kernels
 from sparsedepth.kernels.admm import GROWTH_ROOT, GROWTH_SQUARE
 from sparsedepth.vocabulary import Floats, Patches, Vector
 
+PIXELS_PER_ADMITTED = 16
+"""A round admits one atom for so many pixels of a patch, and at least `ADMITTED`: large patches need more atoms."""
+ADMITTED = 4
 SWEEPS = 10
 """Most passes over the codes in a round. Chosen with the others by energy over time, on patches of Motorcycle."""
 TOLERANCE = 0.15
@@ -81,7 +84,8 @@ def descend(patches: Patches, atoms: Floats, noise: NoiseModel, prices: Vector, 
     fitted, spent = np.empty((n, length), np.float32), np.empty(n, np.float32)
     arrays = (padded.rows, padded.columns, padded.prices, np.ascontiguousarray(patches, np.float32))
     floors = np.ascontiguousarray(noise.floor_variance(patches), np.float32)
-    effort = (noise.growth_law == GROWTH_ROOT, rounds, SWEEPS, TOLERANCE, THRESHOLD_FALL, RIDGE)
+    at_once = max(ADMITTED, length // PIXELS_PER_ADMITTED)
+    effort = (noise.growth_law == GROWTH_ROOT, rounds, at_once, SWEEPS, TOLERANCE, THRESHOLD_FALL, RIDGE)
     scratch = np.empty(kernels.scratch(pixels, n_atoms), np.float32)
     kernels.fit(n, length, pixels, n_atoms, *arrays, floors, *effort, scratch, fitted, spent)
     return fitted, spent

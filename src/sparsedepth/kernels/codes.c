@@ -7,8 +7,8 @@
 #include "kernels.h"
 #include "lanes.h"
 
-enum { GROUP = 8, AT_ONCE = 4, ADMITTED = 96 };
-/* GROUP: patches that are worked on together. AT_ONCE: most atoms that a round admits. ADMITTED: most atoms of a patch. */
+enum { GROUP = 8, ADMITTED = 96 };
+/* GROUP: patches that are worked on together. ADMITTED: most atoms of a patch. */
 
 typedef struct {
     float *residual, *weight, *pull, *scale, *slopes, *gram;
@@ -21,7 +21,7 @@ typedef struct {
 } Coded;
 
 typedef struct {
-    int64_t pixels, atoms, robust, sweeps;
+    int64_t pixels, atoms, robust, at_once, sweeps;
     const float *rows, *columns, *prices;
     float tolerance, fall, ridge;
     float *weighted;
@@ -116,7 +116,7 @@ static inline void best_of_lanes(const Work *work, const Coded *mine, float *bes
 
 /* Admit the atoms whose slope exceeds their price most; count them. */
 static int64_t admit(const Work *work, Coded *mine) {
-    const int64_t before = mine->count, end = before + AT_ONCE < ADMITTED ? before + AT_ONCE : ADMITTED;
+    const int64_t before = mine->count, wanted = before + work->at_once, end = wanted < ADMITTED ? wanted : ADMITTED;
     float best[LANES];
     int32_t atom[LANES];
     for (int64_t at = 0; at < before; at++) {
@@ -266,16 +266,17 @@ KERNEL int64_t codes_scratch(int64_t pixels, int64_t atoms) {
  *
  * n patches of `length` pixels are padded to `pixels`; rows: (atoms, pixels), columns: the same by blocks of atoms,
  * (blocks, pixels, BLOCK), prices: of each atom's code; pixels and atoms are multiples of 16. floors: noise variances,
- * (n, length). robust: Huber's loss instead of squares. sweeps: most passes over the codes in a round. fall: of Huber's
- * threshold, from round to round, a divisor. ridge: cost of half a squared code, times the mean residual. scratch: see
- * `codes_scratch`. fitted: (n, length). spent: (n,), absolute codes times prices.
+ * (n, length). robust: Huber's loss instead of squares. at_once: most atoms that a round admits. sweeps: most passes
+ * over the codes in a round. fall: of Huber's threshold, from round to round, a divisor. ridge: cost of half a squared
+ * code, times the mean residual. scratch: see `codes_scratch`. fitted: (n, length). spent: (n,), absolute codes times
+ * prices.
  */
 KERNEL void codes_fit(int64_t n, int64_t length, int64_t pixels, int64_t atoms, const float *rows, const float *columns,
                       const float *prices, const float *patches, const float *floors, int64_t robust, int64_t rounds,
-                      int64_t sweeps, float tolerance, float fall, float ridge, float *scratch, float *fitted,
-                      float *spent) {
+                      int64_t at_once, int64_t sweeps, float tolerance, float fall, float ridge, float *scratch,
+                      float *fitted, float *spent) {
     const int64_t share = 4 * pixels + atoms + ADMITTED * ADMITTED;
-    const Work work = {pixels, atoms, robust, sweeps, rows, columns, prices, tolerance, fall, ridge,
+    const Work work = {pixels, atoms, robust, at_once, sweeps, rows, columns, prices, tolerance, fall, ridge,
                        scratch + GROUP * share};
     Coded group[GROUP], *active[GROUP];
     for (int64_t first = 0; first < n; first += GROUP) {

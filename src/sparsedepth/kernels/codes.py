@@ -14,6 +14,6 @@ BLOCK = 16
 scratch = kernel("codes_scratch", INT, INT, result=INT)
 """Count the numbers of scratch for patches: (pixels, atoms)."""
 
-fit = kernel("codes_fit", *(INT,) * 4, *(_F,) * 5, *(INT,) * 3, FLOAT, FLOAT, FLOAT, _F, _F, _F)
-"""Fit patches: (n, length, pixels, atoms, rows, columns, prices, patches, floors, robust, rounds, sweeps, tolerance,
-fall, ridge, scratch, fitted, spent)."""
+fit = kernel("codes_fit", *(INT,) * 4, *(_F,) * 5, *(INT,) * 4, FLOAT, FLOAT, FLOAT, _F, _F, _F)
+"""Fit patches: (n, length, pixels, atoms, rows, columns, prices, patches, floors, robust, rounds, at_once, sweeps,
+tolerance, fall, ridge, scratch, fitted, spent)."""
