@@ -9,10 +9,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from sparsedepth import InputError, Origin, Restoration
+from sparsedepth import Dictionary, InputError, Origin, Restoration
 from sparsedepth.files.numpy_arrays import MAX_TEXT_BYTES, text_of
+from sparsedepth.restore import paper
 from sparsedepth.restore.artefacts import OutlierClusters
 from sparsedepth.restore.inpainting import fill_large_holes
+from sparsedepth.restore.outliers import FEATURE_CLIP, OutlierClassifier
 from sparsedepth.restore.settings import ClusterSettings, FilledVarianceSettings, Settings
 from sparsedepth.restore.variance_filled import ScatteredVariance, holes_are_clustered
 from sparsedepth.stereo.ad_census import AdCensus, census_words
@@ -145,3 +147,26 @@ def test_as_many_letters_go_into_a_file_as_are_read():
     assert text_of(about).nbytes == MAX_TEXT_BYTES
     with pytest.raises(InputError, match="letters"):
         text_of({"a": about["a"] + "x"})
+
+
+def test_a_classifier_is_a_chain_of_weighted_sums_and_tangents(rng):
+    mean, deviation = rng.standard_normal(3), rng.uniform(0.5, 2, 3)
+    first, second = (
+        (rng.standard_normal((3, 4)), rng.standard_normal(4)),
+        (rng.standard_normal((4, 1)), np.array([0.7])),
+    )
+    features = 5 * rng.standard_normal((20, 3))
+    inputs = np.clip((features - mean) / deviation, -FEATURE_CLIP, FEATURE_CLIP)
+    expected = np.tanh(inputs @ first[0] + first[1]) @ second[0] + 0.7
+    classifier = OutlierClassifier(mean, deviation, (first, second))
+    assert_allclose(classifier(features), expected[:, 0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("quality", ["fast", "balanced", "best"])
+def test_larger_patches_of_the_method_of_the_paper_lie_farther_apart(quality):
+    settings = Settings()
+    strides = [
+        paper.patch_coder(Dictionary(np.eye(side**2), (side, side)), quality, settings).stride for side in (4, 8, 16)
+    ]
+    stride = settings.paper.effort(quality).stride
+    assert strides == [max(1, stride // 2), stride, 2 * stride]

@@ -22,7 +22,7 @@ from sparsedepth.streams.cells import average_cells
 from sparsedepth.streams.changes import Arrivals, follow_surfaces
 from sparsedepth.streams.disagreement import remove_disagreement
 from sparsedepth.streams.drifts import Drifts
-from sparsedepth.streams.flow import _cells, _squares_left, shows_motion
+from sparsedepth.streams.flow import _Cells, _cells, _explained, _squares_left, shows_motion
 from sparsedepth.streams.frames import LARGEST, SMALLEST, frame_from
 from sparsedepth.streams.key_frames import KeyFrames
 from sparsedepth.streams.learning import first_guess, learned, settled
@@ -418,6 +418,15 @@ def test_a_given_variance_is_that_of_the_measurement(rng):
     assert_allclose(result.variance, given, rtol=1e-3)
 
 
+def test_the_fixed_pattern_is_a_part_of_every_variance():
+    still = Stream(Sensor(unit="mm", noise=PowerLaw(constant=2.0)), unit="mm")
+    patterned = Stream(Sensor(unit="mm", noise=PowerLaw(constant=2.0), pattern=0.5), unit="mm")
+    for number in range(4):
+        wall = np.full((48, 64), 1000.0) + 0.01 * number
+        found, more = still.push(wall).variance, patterned.push(wall).variance
+        assert_allclose(more - found, (0.5 * 2.0) ** 2, rtol=0.05)
+
+
 def test_a_pixel_that_jumps_alone_is_uncertain_by_its_jump():
     sensor = Sensor(unit="mm", noise=PowerLaw(constant=4.0))
     stream = Stream(sensor, unit="mm", settings=replace(DEFAULT, young_ratio=1e9))
@@ -590,6 +599,26 @@ def test_what_least_squares_leave_does_not_depend_on_the_units_of_terms(rng):
     assert _squares_left(np.repeat(terms[:, :1], 2, 1), gap) == pytest.approx(
         _squares_left(terms[:, :1], gap), rel=1e-6
     )
+
+
+@pytest.mark.parametrize("shape", [(60, 60), (30, 120), (120, 30)])
+def test_turns_and_zooms_about_the_centre_are_explained(rng, shape):
+    across, down, noise = rng.standard_normal((3, *shape))
+    y, x = (at - size / 2 for at, size in zip(np.indices(shape), shape, strict=True))
+    std, middle = rng.uniform(1, 2, shape), rng.standard_normal(shape)
+    for moved in (x * across + y * down, y * across - x * down):
+        gap, everywhere = moved + noise, np.ones(shape, bool)
+        cells = _Cells(gap, std, middle, (across, down, everywhere), everywhere)
+        expected = 1 - np.mean((noise / std) ** 2) / np.mean((gap / std) ** 2)
+        assert _explained(cells, across, down, everywhere) == pytest.approx(expected, abs=0.005)
+
+
+def test_an_error_in_proportion_is_no_motion_where_noise_varies(rng):
+    across, down, middle = rng.standard_normal((3, 60, 80))
+    std, everywhere = rng.uniform(0.5, 3, middle.shape), np.ones(middle.shape, bool)
+    across += middle  # slopes that resemble what is measured
+    cells = _Cells(middle + 0.01 * std, std, middle, (across, down, everywhere), everywhere)
+    assert _explained(cells, across, down, everywhere) < 0.02
 
 
 @pytest.mark.parametrize("unknown", [0.0, 0.5, 0.9])

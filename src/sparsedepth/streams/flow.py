@@ -87,7 +87,7 @@ def _explained(cells: _Cells, across: Floats, down: Floats, smooth: NDArray[np.b
     if rows.size < MIN_CELLS:
         return 0.0
     scale = 1 / cells.std[here].astype(float)
-    x, y = columns / smooth.shape[1] - 0.5, rows / smooth.shape[0] - 0.5
+    x, y = ((at - size / 2) / max(smooth.shape) for at, size in zip((columns, rows), smooth.shape[::-1], strict=True))
     gap, across, down = (each[here] * scale for each in (cells.gap, across, down))
     still = np.stack([scale, x * scale, y * scale, cells.middle[here] * scale], 1)
     moving = np.stack([across, down, across * x + down * y, across * y - down * x], 1)
