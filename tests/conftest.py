@@ -19,6 +19,7 @@ from sparsedepth.cli import main
 from sparsedepth.cli.batch.plan import plan_targets
 from sparsedepth.cli.batch.run import RunOptions, run_batch
 from sparsedepth.cli.batch.spec import RestoreSpec
+from sparsedepth.coding.noise import NoiseModel
 
 if TYPE_CHECKING:
     from running_service import Service
@@ -65,6 +66,31 @@ def known_variance(n: int, n_pixels: int, seed: int = 3) -> np.ndarray:
     return variance
 
 
+@dataclass(frozen=True)
+class StudentT(NoiseModel):
+    """A noise model as a project of one's own may add it: the kernels do not know how its variance grows."""
+
+    floor: float = 0.01
+    degrees: float = 3.0
+    inferred = True
+
+    def floor_variance(self, patches):
+        return np.where(np.isnan(patches), np.inf, self.floor).astype(patches.dtype)
+
+    def plus(self, variance):
+        return Known(self.floor + np.asarray(variance), inferred=True)
+
+    def growth(self, q):
+        return 1 + q / q.dtype.type(self.degrees)
+
+    def price(self, q):
+        return q.dtype.type(self.degrees / 2) * np.log1p(q / q.dtype.type(self.degrees))
+
+    def cost(self, variance):
+        grown = np.where(np.isfinite(variance), variance / self.floor, 1.0)
+        return (self.degrees / 2 * (np.log(grown) - (grown - 1) / grown)).sum(axis=-1)
+
+
 NOISE_MODELS = {
     "jeffreys": lambda n, p: Jeffreys(floor=0.01),
     "jeffreys, low floor": lambda n, p: Jeffreys(floor=0.001, initial=0.5),
@@ -73,6 +99,7 @@ NOISE_MODELS = {
     "stationary": lambda n, p: Stationary(variance=0.02),
     "known": lambda n, p: Known(known_variance(n, p)),
     "known floor": lambda n, p: Known(known_variance(n, p), inferred=True),
+    "student's t": lambda n, p: StudentT(floor=0.01),
     "known, one row": lambda n, p: Known(known_variance(1, p)[0]),
 }
 

@@ -33,16 +33,24 @@ def objective(patches, atoms, codes, variance, sparsity):
     return (weight * misfit**2).sum(axis=1) / 2 + sparsity * np.abs(codes).sum(axis=1)
 
 
+def prior(noise, s, floor):
+    """The first term of Eq. 6 for one variance, or what stands in its place."""
+    if isinstance(noise, Exponential):
+        return s / (2 * floor)
+    if hasattr(noise, "degrees"):  # Student's t
+        return noise.degrees / 2 * (np.log(s / floor) + floor / s - 1)
+    return np.log(s)
+
+
 def energy(patches, atoms, codes, variance, sparsity, noise):
-    """Eq. 6, literally, over the known pixels, for each patch; an exponential prior has its own first term."""
-    floors = np.broadcast_to(noise.floor, patches.shape) if isinstance(noise, Exponential) else None
+    """Eq. 6, literally, over the known pixels, for each patch."""
+    floors = np.broadcast_to(getattr(noise, "floor", 0.0), patches.shape)
     total = []
     for row, (patch, code, spread) in enumerate(zip(patches, codes, variance, strict=True)):
         value = sparsity * np.abs(code).sum()
         for pixel, (f, fitted, s) in enumerate(zip(patch, code @ atoms, spread, strict=True)):
             if not np.isnan(f) and np.isfinite(s):
-                value += np.log(s) if floors is None else s / (2 * floors[row, pixel])
-                value += (f - fitted) ** 2 / (2 * s)
+                value += prior(noise, s, floors[row, pixel]) + (f - fitted) ** 2 / (2 * s)
         total.append(value)
     return np.array(total)
 

@@ -29,7 +29,7 @@ from scipy.linalg import get_lapack_funcs
 
 from sparsedepth.coding.matmul import Layout, layout, row_stable_matmul
 from sparsedepth.coding.noise import NoiseModel
-from sparsedepth.kernels.admm import GROWTH_NONE, KERNELS
+from sparsedepth.kernels.admm import GROWTH_NONE, GROWTH_OWN, KERNELS
 from sparsedepth.vocabulary import Codes, Floats, Patches, Vector
 
 RELAXATION = 1.7
@@ -264,6 +264,8 @@ class Block:
         wanted, fitted = self.target - self.carried, np.empty_like(self.target)
         step = np.empty((len(fitted), factor.shape[1]), fitted.dtype, order=self._layout.order)
         load, growth = (self._load, GROWTH_NONE) if self.starting else (self._floor_load, self.noise.growth_law)
+        own = growth == GROWTH_OWN
+        load = load.copy(order="K") if own else load
         arrays = (self.target, load, self._per_floor, self.residual_dual, self.carried, wanted)
         arrays = (step, self.factors.limits, self.code_sum, self._difference, *arrays)
         addresses = [array.ctypes.data for array in arrays]
@@ -271,7 +273,14 @@ class Block:
         for _ in range(iterations):
             np.subtract(wanted, np.matmul(self._difference, atoms, out=fitted), out=fitted)
             np.matmul(fitted, factor, out=step)
-            self._kernels.step(*sizes, *addresses, RELAXATION, growth)
+            if own:
+                np.multiply(self._growth(step[:, len(atoms) :]), self._floor_load, out=load)
+            self._kernels.step(*sizes, *addresses, RELAXATION, GROWTH_NONE if own else growth)
+
+    def _growth(self, shift: Floats) -> Floats:
+        """Compute the best variances over their floors by the noise model's own function, for shifts of residuals."""
+        misfit = shift / shift.dtype.type(RELAXATION) + self.carried
+        return self.noise.growth(np.square(misfit) * self._per_floor)
 
     def energy(self) -> Vector:
         """Compute Eq. 6 of the codes at their best variances, beyond the sum of log floors (so never negative)."""

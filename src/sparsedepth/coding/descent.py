@@ -18,7 +18,7 @@ import numpy as np
 
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.kernels import codes as kernels
-from sparsedepth.kernels.admm import GROWTH_ROOT, GROWTH_SQUARE
+from sparsedepth.kernels.admm import GROWTH_NONE, GROWTH_ROOT
 from sparsedepth.vocabulary import Floats, Patches, Vector
 
 PIXELS_PER_ADMITTED = 16
@@ -58,8 +58,8 @@ class PaddedAtoms:
 
 
 def is_convex(noise: NoiseModel) -> bool:
-    """Tell whether the energy under a noise model is convex in the codes."""
-    return noise.growth_law != GROWTH_SQUARE
+    """Tell whether the energy under a noise model is known to be convex in the codes."""
+    return noise.growth_law in (GROWTH_NONE, GROWTH_ROOT)
 
 
 def descend(patches: Patches, atoms: Floats, noise: NoiseModel, prices: Vector, rounds: int) -> tuple[Patches, Vector]:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sparsedepth.kernels.admm import GROWTH_NONE, GROWTH_ROOT, GROWTH_SQUARE
+from sparsedepth.kernels.admm import GROWTH_NONE, GROWTH_OWN, GROWTH_ROOT, GROWTH_SQUARE
 from sparsedepth.vocabulary import Floats, InputError, Patches, Vector, as_array
 
 
@@ -22,6 +22,11 @@ class NoiseModel(ABC):
 
     inferred: bool = False
     """Whether a variance may exceed its floor."""
+
+    def __init_subclass__(cls) -> None:
+        """Let inference call the function of a model that has a `growth` of its own and names no kernel for it."""
+        if "growth" in vars(cls) and "growth_law" not in vars(cls):
+            cls.growth_law = property(lambda _: GROWTH_OWN)  # type: ignore[method-assign, assignment]
 
     @property
     def growth_law(self) -> int:

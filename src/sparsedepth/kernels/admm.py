@@ -12,6 +12,8 @@ from sparsedepth.kernels.library import ADDRESS, DOUBLE, FLOAT, INT, array, kern
 
 GROWTH_NONE, GROWTH_SQUARE, GROWTH_ROOT = range(3)
 """How a variance grows with its squared residual: not, in proportion, or with its root."""
+GROWTH_OWN = 3
+"""By a function of the noise model, which the kernels do not know."""
 
 
 @dataclass(frozen=True)

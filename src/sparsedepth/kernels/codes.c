@@ -143,9 +143,10 @@ static int64_t admit(const Work *work, Coded *mine) {
 static void multiply_admitted(const Work *work, Coded *mine) {
     const int64_t pixels = work->pixels, count = mine->count, stride = (count + LANES - 1) / LANES * LANES;
     const float *rows[ADMITTED + 3];
+    mine->stride = stride;
+    if (!count) return;
     for (int64_t one = 0; one < count + 3; one++)
         rows[one] = work->rows + mine->atom[one < count ? one : count - 1] * pixels;
-    mine->stride = stride;
     for (int64_t one = 0; one < count; one++) {
         float *products = mine->gram + one * stride;
         for (int64_t at = 0; at < pixels; at++) work->weighted[at] = mine->weight[at] * rows[one][at];

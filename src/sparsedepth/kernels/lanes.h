@@ -1,4 +1,4 @@
-/* Vectors that fit the registers of the processor. Sixteen lanes are computed in one register, two or four, with equal
+/* Vectors that fit the registers of the processor. Sixteen lanes are computed in two registers or four, with equal
  * bits. */
 #ifndef SPARSEDEPTH_LANES_H
 #define SPARSEDEPTH_LANES_H
@@ -6,9 +6,7 @@
 #include <stdint.h>
 
 enum { LANES = 16 };
-#if defined(__AVX512F__)
-enum { HELD = 16 };
-#elif defined(__AVX__)
+#if defined(__AVX__)
 enum { HELD = 8 };
 #else
 enum { HELD = 4 };
