@@ -13,6 +13,7 @@ from conftest import unit_atoms
 from sparsedepth import Dictionary, InputError
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.dictionary import DICTIONARY_KIND
+from sparsedepth.tensor_files import encode_tensors
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -41,6 +42,17 @@ def test_half_a_file_holds_the_atoms_to_three_digits(tmp_path):
     assert sizes[1] - sizes[0] == written.atoms.nbytes // 2
     read.save(tmp_path / "again.safetensors", half=True)
     assert np.abs(Dictionary.load(tmp_path / "again.safetensors").atoms - read.atoms).max() < 1e-3
+
+
+@pytest.mark.parametrize(("factor", "words"), [(5.0, "norm 5"), (np.inf, "infinite"), (0.0, "zero")])
+def test_16_bits_do_not_hide_atoms_of_another_norm(tmp_path, factor, words):
+    atoms = unit_atoms(9, 12).astype(np.float16)
+    with np.errstate(invalid="ignore"):
+        atoms[3] *= np.float16(factor)
+    header = {"kind": DICTIONARY_KIND, "patch_shape": "[3, 4]"}
+    (tmp_path / "d.safetensors").write_bytes(encode_tensors({"atoms": atoms}, header))
+    with pytest.raises(InputError, match=words):
+        Dictionary.load(tmp_path / "d.safetensors")
 
 
 def _with(change):

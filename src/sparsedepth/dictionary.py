@@ -16,6 +16,8 @@ from sparsedepth.tensor_files import encode_tensors, read_tensors
 from sparsedepth.vocabulary import Floats, InputError, Shown, as_array
 
 DICTIONARY_KIND = "sparsedepth dictionary"
+MAX_NORM_ERROR = 1e-3
+"""Of an atom, whose norm is 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class Dictionary(Shown):
             norms = np.linalg.norm(atoms.astype(np.float64), axis=1)
         if (norms == 0).any():
             raise InputError(f"atom {int(np.argmin(norms))} is zero everywhere; remove it")
-        if np.abs(norms - 1).max() > 1e-3:
+        if np.abs(norms - 1).max() > MAX_NORM_ERROR:
             raise InputError(
                 f"atom {int(np.abs(norms - 1).argmax())} has norm {norms[np.abs(norms - 1).argmax()]:.4g}; "
                 "divide each atom by its norm"
@@ -84,7 +86,7 @@ class Dictionary(Shown):
         path
             Where to write; an existing file is replaced.
         half
-            Whether to store 16-bit floats: half of the size, and pixels of atoms rounded to 5e-4 of themselves.
+            Whether to store 16-bit floats: half of the size; pixels are rounded to 5e-4 of themselves, or to 3e-8.
         """
         header = {**self.about, "kind": DICTIONARY_KIND, "patch_shape": json.dumps(self.patch_shape)}
         atoms = self.atoms.astype(np.float16) if half else self.atoms
@@ -140,7 +142,7 @@ def _as_learned(stored: Any) -> Any:
         return stored
     atoms = stored.astype(np.float32)
     norms = np.linalg.norm(atoms, axis=1, keepdims=True)
-    return atoms / np.where(norms > 0, norms, 1)
+    return atoms / norms if (np.abs(norms - 1) < MAX_NORM_ERROR).all() else atoms
 
 
 def _shape(given: Any) -> tuple[int, int]:

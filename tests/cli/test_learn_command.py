@@ -153,6 +153,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_dictionary(maps, tmp_path, 
     np.testing.assert_array_equal(Dictionary.load(killed).atoms, Dictionary.load(whole).atoms)
     assert not checkpoint.exists()
     assert "nothing to resume" in run(*command).stderr
+    assert "other data or settings" in run(*command, "--half", check=False).stderr
 
 
 def test_a_checkpoint_of_another_run_is_refused(maps, tmp_path):

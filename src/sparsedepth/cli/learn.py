@@ -86,7 +86,7 @@ def learn_command(
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn a dictionary of depth patches. Killed at any moment, --resume ends with the same dictionary."""
+    """Learn a dictionary of depth patches. After an interruption, --resume gives the same dictionary."""
     require_writable(output)
     if output.exists() and not (force or resume):
         raise InputError(f"{output} exists; use --force to overwrite it or --resume to go on")
@@ -185,5 +185,6 @@ def _save(learned: LearningState, training: Training, output: Path) -> None:
 def _require_same_run(output: Path, training: Training) -> None:
     """Refuse to call a dictionary complete that another run made."""
     known = Dictionary.load(output)
-    if {**known.about, **training.about} != known.about or known.patch_shape != training.settings.shape:
+    same = training.about.items() <= known.about.items() and ("bits" in known.about) == training.settings.half
+    if not same or known.patch_shape != training.settings.shape:
         raise InputError(f"{output} belongs to a run with other data or settings; use --force to overwrite it")

@@ -132,6 +132,7 @@ class Settings:
             "seed": str(self.seed),
             "start": _name(self.start) if self.start else "random" if self.as_paper else "data patches",
             **({"learning": "as in the paper"} if self.as_paper else {}),
+            **({"bits": "16"} if self.half else {}),
         }
 
     def options(self, n_atoms: int) -> dict[str, Any]:
