@@ -84,3 +84,13 @@ def test_a_few_spikes_of_a_raw_sensor_map_are_kept():
         result = denoise(spiky)
         assert (result.origin[spiked] == Origin.CORRECTED).mean() > 0.9
         assert np.square(result.depth - depth).mean() < 0.05 * np.square(spiky - depth).mean()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (4, 4), (5, 5), (6, 6), (7, 9), (1, 40), (63, 1)])
+@pytest.mark.parametrize("quality", ["fast", "best"])
+def test_a_plane_of_fewer_pixels_than_a_patch_stays(shape, quality):
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    plane = 1 + 0.1 * x + 0.07 * y
+    result = denoise(plane, quality=quality, threads=1)
+    np.testing.assert_allclose(result.depth, plane, rtol=1e-6)
+    assert (result.origin == Origin.MEASURED).all()

@@ -32,6 +32,7 @@ class TilingSettings:
     statistics_pixels: int = 2**21  #: Pixels for the median and the standard deviation of a map; more are thinned out.
     tile_px: int = 768  #: Side of a tile, without its margin.
     margin_patches: int = 3  #: Margin of a tile, in patches. The tiles law holds with 3.
+    dense_margin_patches: int = 6  #: The same where noise at every pixel is smoothed, after outliers were found.
     margin_px: int = 0  #: Least margin of a tile, in pixels.
     sample_grid: int = 3  #: Windows along each side of a tiled map that make its sample.
     sample_px: int = 384  #: Side of such a window.

@@ -30,7 +30,7 @@ from sparsedepth.vocabulary import DepthImage, DepthMap, Floats, InputError, Kin
 
 __all__ = ["METHODS", "METHOD_VERSION", "QUALITIES", "Restorer", "Settings", "denoise", "inpaint"]
 
-METHOD_VERSION = 9
+METHOD_VERSION = 10
 """Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
 again."""
 
@@ -87,7 +87,7 @@ def denoise(
     holes
         "auto" refuses holes that are too wide to be known; "all" fills them, with a variance that grows inwards.
     second_pass
-        Whether outliers are filled like holes. It pays with the paper's method.
+        Whether outliers that moved clearly are filled like holes. It pays with the paper's method.
     invalid
         Values that mark missing pixels.
     threads
@@ -287,8 +287,9 @@ class Restorer(SavedRestorer):
     def _fit_and_run(
         self, source: TiledMap, options: dict[str, bool], found: FoundNoise, out: Restoration | None, threads: int
     ) -> Restoration:
-        method = METHODS[self._method]
-        fitted = method.fit(source.sample, self._coder, self._settings, **options, threads=threads)
+        fitted = METHODS[self._method].fit(source.sample, self._coder, self._settings, **options, threads=threads)
+        if getattr(fitted, "smooths", False):
+            source = source.with_margin(self._settings.tiling.dense_margin_patches * max(source.patch_shape))
         if found.floor is not None:
             fitted = Floored(fitted, source, found.floor)
         return source.run(fitted, out, threads)

@@ -105,6 +105,11 @@ class FittedRestorer:
     fill: bool
     second_pass: bool
 
+    @property
+    def smooths(self) -> bool:
+        """Whether there is noise at every pixel, which is smoothed after outliers were found."""
+        return self.corrector.smoother is not None
+
     def __call__(self, tile: Tile, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         """Return depth, variance and origin of a tile."""
         removal = self.removal if tile is self.sample else Removal.nothing(tile).then(*self.artefacts)
@@ -121,7 +126,7 @@ class FittedRestorer:
             value = np.where(holes | again, filled, value)
             if holes.any():
                 variance = np.where(holes, self.filled_variance()(filled, np.isnan(shown)), variance)
-        smoothed = tile.valid & (self.corrector.smoother is not None)
+        smoothed = tile.valid & self.smooths
         return value, variance, classify_origin(tile.valid, corrected.outlier | removal.corrupted, refused, smoothed)
 
 
@@ -193,7 +198,9 @@ class Corrector:
         """Decide how to correct a map: not at all, its outliers, or every pixel."""
         sample, noise, settings = survey.sample, survey.noise, survey.settings
         smooth = correct and survey.has_dense_noise()
-        enabled = correct and noise.fraction * int(sample.valid.sum()) >= settings.outliers.min_count
+        n_valid = int(sample.valid.sum())
+        enabled = correct and noise.fraction * n_valid >= settings.outliers.min_count
+        enabled = enabled and n_valid >= survey.coder.atoms.shape[1]  # codes fit nearly any map of fewer pixels
         model = OutlierModel(noise, survey.step, enabled, settings, classifier or shipped_classifier())
         if smooth:
             sigma = dense.NoiseLevel.fit(sample.depth, settings.dense).mean(sample.depth)

@@ -49,14 +49,15 @@ def score_pixels(tile: Tile, coder: PatchCoder, step: float, settings: ScoreSett
 
     Only suspects need fine codes, unless a sensor gives a variance: then all pixels follow their codes a little.
     """
-    coder = coder.spaced(settings.first_spacing) if tile.variance is None else coder
-    average = average_patches(tile.depth, coder, tile.variance, window=tile.window, threads=threads)
+    coarse = coder.spaced(settings.first_spacing) if tile.variance is None else coder
+    average = average_patches(tile.depth, coarse, tile.variance, window=tile.window, threads=threads)
+    weight = average.weight * np.float32((coarse.stride / coder.stride) ** 2)  # as if all patches were coded
     residual = np.nan_to_num(tile.depth - average.mean)
     local_residual = grid_median(np.abs(residual).astype(np.float32))
     score = _score(tile, step, residual, average.variance, settings)
     valid_fraction = box_mean(tile.valid.astype(np.float32), 3, mode="constant")
     near_border = valid_fraction < settings.border_valid_fraction
-    return PixelScores(average.mean, average.variance, residual, score, local_residual, average.weight, near_border)
+    return PixelScores(average.mean, average.variance, residual, score, local_residual, weight, near_border)
 
 
 def rescore_suspects(
