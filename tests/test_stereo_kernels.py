@@ -16,8 +16,9 @@ from sparsedepth.components import connected_components
 from sparsedepth.kernels import library
 from sparsedepth.stereo import ad_census, occlusion
 from sparsedepth.stereo.costs import COSTS, sample
-from sparsedepth.stereo.rows import at_once, byte_rows, reversed_rows
+from sparsedepth.stereo.rows import byte_rows, reversed_rows
 from sparsedepth.stereo.solvers import semi_global
+from sparsedepth.stereo.team import at_once
 from sparsedepth.vocabulary import StereoPair
 
 

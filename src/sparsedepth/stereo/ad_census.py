@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import stereo_costs
-from sparsedepth.stereo.rows import Bytes, at_once, byte_rows, in_bands, reversed_rows
+from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
+from sparsedepth.stereo.team import at_once, in_bands
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
 
 CENSUS_SHAPE_PX = (7, 9)

@@ -15,7 +15,7 @@ from sparsedepth.stereo import occlusion, solvers
 from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.costs import ad_census
 from sparsedepth.stereo.prior import with_belief
-from sparsedepth.stereo.rows import at_once
+from sparsedepth.stereo.team import at_once, team
 from sparsedepth.stereo.twolayer import Believe
 from sparsedepth.stereo.variance import Evidence, disparity_variance
 from sparsedepth.stereo.view_order import looks_swapped
@@ -136,10 +136,11 @@ class _Views:
     def filled(self) -> DepthMap:
         """Fill the left map from the background along the colours, and sharpen its edges by them."""
         guide, threads = self.cost.left, self.threads
-        whole = occlusion.fill_along_colours(self.left, self.unmatched, guide, threads)
-        edges = occlusion.near_edges(whole, EDGE_RADIUS_PX, threads=threads)
         window = {"radius": EDGE_RADIUS_PX, "colour": occlusion.COLOUR_STD}
-        return occlusion.smooth(occlusion.weighted_median(whole, guide, edges, threads=threads, **window), threads)
+        with team(threads):
+            whole = occlusion.fill_along_colours(self.left, self.unmatched, guide, threads)
+            edges = occlusion.near_edges(whole, EDGE_RADIUS_PX, threads=threads)
+            return occlusion.smooth(occlusion.weighted_median(whole, guide, edges, threads=threads, **window), threads)
 
     def evidence(self, disparity: DepthMap) -> Evidence:
         """Collect the features of the variance of a map."""
@@ -161,9 +162,11 @@ def _match_both_ways(
 
 def _matched(chosen: solvers.Solver, pair: StereoPair, threads: int, seed: int) -> _Views:
     """Solve for both views, each in a thread if there are two, unless the solver divides the work by itself."""
-    cost = AdCensus.of(pair, threads=threads)
     if chosen.solve_both is not None:
-        return _Views(pair, *chosen.solve_both(cost, pair, threads), threads, cost)
+        with team(threads):
+            cost = AdCensus.of(pair, threads=threads)
+            return _Views(pair, *chosen.solve_both(cost, pair, threads), threads, cost)
+    cost = AdCensus.of(pair, threads=threads)
     shared = chosen.data_cost is ad_census
 
     def ours() -> DepthMap:

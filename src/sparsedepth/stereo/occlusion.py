@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import fusion, stereo_fill, stereo_median
-from sparsedepth.stereo.rows import Bytes, in_bands
+from sparsedepth.stereo.rows import Bytes
+from sparsedepth.stereo.team import in_bands
 from sparsedepth.vocabulary import DepthMap, Floats
 
 Mask = NDArray[np.bool_]

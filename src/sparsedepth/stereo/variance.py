@@ -17,7 +17,7 @@ from scipy.ndimage import distance_transform_cdt
 
 from sparsedepth.fitted import load_fitted
 from sparsedepth.neighbourhood import box_mean, local_variance
-from sparsedepth.stereo.rows import at_once, in_bands
+from sparsedepth.stereo.team import at_once, in_bands
 from sparsedepth.vocabulary import DepthMap, Floats
 
 WINDOW_PX, WIDE_WINDOW_PX = 5, 15

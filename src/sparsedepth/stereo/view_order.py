@@ -8,8 +8,8 @@ import numpy as np
 
 from sparsedepth.stereo.ad_census import AdCensus
 from sparsedepth.stereo.occlusion import lr_difference
-from sparsedepth.stereo.rows import at_once
 from sparsedepth.stereo.solvers import semi_global
+from sparsedepth.stereo.team import at_once
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
 
 SEARCHED_DISPARITIES = 16

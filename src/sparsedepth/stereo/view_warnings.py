@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.stereo.ad_census import PRICE_STEPS, AdCensus, padded
-from sparsedepth.stereo.rows import at_once
+from sparsedepth.stereo.team import at_once
 from sparsedepth.vocabulary import DepthMap, Floats
 
 

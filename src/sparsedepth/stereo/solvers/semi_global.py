@@ -19,7 +19,8 @@ from sparsedepth.kernels import stereo_paths
 from sparsedepth.stereo.ad_census import AdCensus, RowCosts, Volume, padded
 from sparsedepth.stereo.costs import ad_census, sample
 from sparsedepth.stereo.prior import Feedback
-from sparsedepth.stereo.rows import Bytes, at_once, byte_rows, reversed_rows
+from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
+from sparsedepth.stereo.team import at_once
 from sparsedepth.vocabulary import DepthMap, StereoPair, UnaryCost
 
 data_cost = ad_census
