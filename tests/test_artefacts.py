@@ -12,7 +12,7 @@ from sparsedepth import Origin, Restorer, denoise, inpaint
 from sparsedepth.data.crops import crops
 from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
-from sparsedepth.data.synthetic import blotted, corrupted, quantised, with_flying_pixels, with_missing
+from sparsedepth.data.synthetic import corrupted, quantised, with_clusters, with_flying_pixels, with_missing
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore.artefacts import Components, OutlierClusters, Removal, StuckPixels, small_components
@@ -225,7 +225,7 @@ def test_other_noise_and_structure_are_not_clusters(depth, corrupt):
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", CLEAN[:3], ids=lambda depth: f"{np.nanstd(depth):.3g}")
 def test_most_of_the_error_of_clusters_is_removed(depth):
-    noisy = blotted(depth, 0.05, np.random.default_rng(2))
+    noisy = with_clusters(depth, 0.05, np.random.default_rng(2))
     assert psnr(denoise(noisy, quality="fast").depth, depth) > psnr(noisy, depth) + 4
 
 
@@ -233,7 +233,7 @@ def test_most_of_the_error_of_clusters_is_removed(depth):
 def test_the_variance_of_missed_clusters_is_calibrated():
     missed, predicted = [], []
     for which, depth in enumerate(CLEAN):
-        noisy = blotted(depth, 0.05, np.random.default_rng([3, which]))
+        noisy = with_clusters(depth, 0.05, np.random.default_rng([3, which]))
         result = denoise(noisy, quality="fast")
         kept = np.isfinite(depth) & (result.origin == Origin.MEASURED)
         missed.append(np.square(result.depth - depth)[kept].mean() / np.nanvar(depth))
@@ -244,7 +244,7 @@ def test_the_variance_of_missed_clusters_is_calibrated():
 @pytest.mark.slow
 def test_tiles_do_not_change_the_clusters():
     rng = np.random.default_rng(4)
-    depth = blotted(plane((150, 170)), 0.05, rng)
+    depth = with_clusters(plane((150, 170)), 0.05, rng)
     whole = denoise(depth, quality="fast")
     in_tiles = replace(Settings(), tiling=TilingSettings(max_untiled_pixels=1000, tile_px=64))
     tiles = Restorer(quality="fast", settings=in_tiles)(depth)

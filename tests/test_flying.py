@@ -16,9 +16,9 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import (
     beside_edges,
-    blotted,
     corrupted,
     quantised,
+    with_clusters,
     with_flying_pixels,
     with_kinect_shadows,
     with_missing,
@@ -184,7 +184,7 @@ CLEAN = [crop.depth for crop in crops(motorcycle_disparity(), 2, seed=4)] + simu
         lambda depth, rng: corrupted(depth, 0.2, rng),
         lambda depth, rng: corrupted(depth, 0.05, rng, 0.5),
         lambda depth, rng: corrupted(depth, 0.05, rng, 2.0),
-        lambda depth, rng: blotted(depth, 0.05, rng),
+        lambda depth, rng: with_clusters(depth, 0.05, rng),
         lambda depth, rng: depth + rng.normal(0, 0.1 * np.nanstd(depth), depth.shape),
         lambda depth, rng: quantised(depth, 32),
         lambda depth, rng: with_missing(depth, 0.2, rng),

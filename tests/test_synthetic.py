@@ -11,7 +11,7 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 ANIMALS = {
     "impulses": lambda d, rng: synthetic.corrupted(d, 0.1, rng),
     "double impulses": lambda d, rng: synthetic.corrupted(d, 0.1, rng, 2.0),
-    "blots": lambda d, rng: synthetic.blotted(d, 0.05, rng),
+    "clusters": lambda d, rng: synthetic.with_clusters(d, 0.05, rng),
     "range noise": lambda d, rng: synthetic.with_range_noise(d, 0.05, rng),
     "quantised": lambda d, rng: synthetic.quantised(d, 32),
     "flying pixels": lambda d, rng: synthetic.with_flying_pixels(d, 0.5, rng),
@@ -71,17 +71,17 @@ def test_shares_are_what_was_asked_for(share):
     assert np.isnan(synthetic.with_missing(flat, share, rng)).mean() == pytest.approx(share, abs=0.01)
     ramp = flat + np.arange(200.0)
     assert (synthetic.corrupted(ramp, share, rng) != ramp).mean() == pytest.approx(share, abs=0.01)
-    assert (synthetic.blotted(ramp, share, rng) != ramp).mean() == pytest.approx(share, abs=0.01)
+    assert (synthetic.with_clusters(ramp, share, rng) != ramp).mean() == pytest.approx(share, abs=0.01)
 
 
-def test_blots_are_blots_and_impulses_are_not(depth):
-    """A spoilt pixel of a blot has mostly spoilt neighbours; of impulses, about the share of them."""
+def test_clusters_are_clusters_and_impulses_are_not(depth):
+    """A spoilt pixel of a cluster has mostly spoilt neighbours; of impulses, about the share of them."""
 
     def company(name):
         spoilt_pixels = (spoilt(name, depth) != depth) & np.isfinite(depth)
         return spoilt_pixels[:, 1:][spoilt_pixels[:, :-1]].mean()
 
-    assert company("blots") > 0.6
+    assert company("clusters") > 0.6
     assert company("impulses") < 0.2
 
 

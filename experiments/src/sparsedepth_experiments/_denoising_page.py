@@ -110,7 +110,7 @@ def _described(plan: Plan) -> str:
     repeated = [p for p in plan.parts if p.draws * p.seeds > 1]
     often = (
         f" At {' and '.join(f'{p.share:.0%}' for p in repeated)} there are {repeated[0].draws} draws of the noise and "
-        f"{repeated[0].seeds} learning seeds of each dictionary; elsewhere one of each."
+        f"{repeated[0].seeds} learning seeds of each dictionary; one of each in the other tables."
         if repeated
         else ""
     )

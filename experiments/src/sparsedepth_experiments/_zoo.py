@@ -33,7 +33,7 @@ DEVELOPMENT = (
 )
 """What every page with crops of these scenes says."""
 LEVELS = 32
-BLOTS, RANGE_NOISE, FLYING, STUCK, GAUSSIAN = 0.05, 0.05, 0.5, 0.03, 0.05
+CLUSTERED, RANGE_NOISE, FLYING, STUCK, GAUSSIAN = 0.05, 0.05, 0.5, 0.03, 0.05
 SENSOR_IMPULSES = (0.0, 0.01, 0.05)
 """Fractions of impulses over the noise of simulated sensors."""
 
@@ -133,7 +133,10 @@ def _impulsive() -> list[Row]:
 
 def _sensors() -> list[Row]:
     return [
-        Row(f"{BLOTS:.0%} in blots", lambda source, rng: synthetic.blotted(source.crop.depth, BLOTS, rng)),
+        Row(
+            f"{CLUSTERED:.0%} in clusters",
+            lambda source, rng: synthetic.with_clusters(source.crop.depth, CLUSTERED, rng),
+        ),
         Row("flying pixels", lambda source, rng: synthetic.with_flying_pixels(source.crop.depth, FLYING, rng)),
         Row(
             "range noise",

@@ -30,7 +30,7 @@ MAX_PSNR = 99.0
 EVERY, FRAMES_EVERY = 2, 3
 """Steps between the used maps of the zoo, and between the used frames of each sensor."""
 DENOISED = ("clean", impulses(0.01), impulses(0.05), impulses(0.2), impulses(0.05, 0.5), impulses(0.05, 2.0))
-OTHERS = ("5% in blots", "flying pixels", "range noise", "quantised", "3% stuck", "Gaussian noise", "Gaussian + 1%")
+OTHERS = ("5% in clusters", "flying pixels", "range noise", "quantised", "3% stuck", "Gaussian noise", "Gaussian + 1%")
 FEATURE_GROUPS = {
     "residual over amplitude": (0,),
     "outlier fraction": (1,),
@@ -91,7 +91,7 @@ def variants() -> list[Variant]:
     return [
         Variant("the default", full),
         Variant("stuck pixels", replace(full, stuck=None), "3% stuck"),
-        Variant("clusters of outliers", replace(full, clusters=None), "5% in blots"),
+        Variant("clusters of outliers", replace(full, clusters=None), "5% in clusters"),
         Variant("flying pixels", replace(full, flying=None), "flying pixels"),
         without("dense noise", "Gaussian noise", "dense", min_sigma=np.inf),
         without("clean maps by fewer outliers than estimated", "clean", "outliers", min_detected_fraction=0.0),
@@ -104,9 +104,9 @@ def variants() -> list[Variant]:
         without("second scoring", five, "scores", rescore_above=np.inf),
         without("third scoring", twenty, "outliers", third_pass_fraction=np.inf),
         without("weight of a patch's pixels", five, "coding", window=np.inf),
-        without("clusters: larger steps", "5% in blots", "clusters", step_multiples=()),
-        without("clusters: largest offset", "5% in blots", "clusters", max_offset_ratio=np.inf),
-        without("clusters: variance of missed ones", "5% in blots", "clusters", max_missed_fraction=0.0),
+        without("clusters: larger steps", "5% in clusters", "clusters", step_multiples=()),
+        without("clusters: largest offset", "5% in clusters", "clusters", max_offset_ratio=np.inf),
+        without("clusters: variance of missed ones", "5% in clusters", "clusters", max_missed_fraction=0.0),
         without("flying: order of pairs", "clean", "flying", max_ordered_ratio=np.inf, max_disordered_ratio=np.inf),
         without("flying: pixels beyond the faces", "clean", "flying", chance_factor=0.0),
         without("flying: faces", "clean", "flying", min_face_fraction=0.0),
@@ -274,7 +274,15 @@ def _parts(plan: Plan, changes: Changes) -> list[str]:
     for (name, *place), change in changes.items():
         by_variant.setdefault(name, {})[tuple(place)] = change
     lines = [_line(variant, by_variant[variant.name]) for variant in plan.variants[1:]]
-    head = ["left out", "own row", "disparity", "laser", "most lost elsewhere", "most gained elsewhere", "log score"]
+    head = [
+        "left out",
+        "own row",
+        "disparity",
+        "laser",
+        "most lost in other rows",
+        "most gained in other rows",
+        "log score",
+    ]
     maps = {kind: sum(source.kind == kind for source in plan.sources) for kind in KINDS}
     text = (
         f"Change of the PSNR in dB when a part is left out and everything else stays; ± is the standard error over "

@@ -43,7 +43,7 @@ def corrupted_as_in_paper(depth: DepthMap, share: float, rng: np.random.Generato
     return corrupted(depth, share, rng, amplitude=span / (PAPER_RANGE * spread) if spread else 1.0)
 
 
-def blotted(depth: DepthMap, share: float, rng: np.random.Generator, largest: float = 3.0) -> DepthMap:
+def with_clusters(depth: DepthMap, share: float, rng: np.random.Generator, largest: float = 3.0) -> DepthMap:
     """Shift whole discs, each by one number of the paper's noise model, until they cover a fraction of the map.
 
     Radii are uniform from 1 to ``largest`` pixels: a wrong match or a reflection corrupts neighbouring pixels together.
