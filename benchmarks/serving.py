@@ -145,14 +145,15 @@ async def _client(client: httpx.AsyncClient, load: Load, upload: bytes, end: flo
                 await asyncio.sleep(0.3)
                 continue
             links = answer.json()["links"]
-            state = "waiting"
+            state, seen = "waiting", {}
             while state in ("waiting", "running") and (time.monotonic() < end or not load.jobs):
                 await asyncio.sleep(0.2)
-                state = (await ask("GET", links["self"])).json()["state"]
+                seen = (await ask("GET", links["self"])).json()
+                state = seen["state"]
             if state == "done":
                 load.jobs += (await ask("GET", links["self"] + "/result.npz")).status_code == 200
             elif state == "failed":
-                load.failures.append(f"{links['self']}: failed")
+                load.failures.append(f"{links['self']}: failed: {seen}")
             await ask("DELETE", links["self"])
         except httpx.HTTPError as error:
             load.failures.append(repr(error))

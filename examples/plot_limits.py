@@ -67,7 +67,7 @@ ghost[30:44, 20:34] = 2.0
 result = denoise(ghost)
 inside, outside = (np.sqrt(np.median(result.variance[part])) for part in (ghost != wall, ghost == wall))
 print(f"left of the ghost: {(abs(result.depth - ghost) < 0.05)[ghost != wall].mean():.0%}")
-print(f"deviation promised in it {inside:.2g} m, elsewhere {outside:.2g} m; true error 1 m")
+print(f"deviation promised in it {inside:.2g} m, outside it {outside:.2g} m; true error 1 m")
 panels = [Panel("a ghost that is not there", ghost), Panel("denoise keeps it", result.depth)]
 show("ghost", [*panels, Panel("variance, m²", result.variance, "variance")])
 

@@ -21,10 +21,10 @@ COMMANDS = {
     ),
     "match": Entry(
         "match",
-        "Match two rectified views: disparities of the left one, with variances, and which were hidden and filled.",
+        "Match two rectified views: disparities of the left view, their variances and origins.",
     ),
     "calibrate": Entry("calibrate", "Measure the noise of a depth camera from at least five frames of a static scene."),
-    "stream": Entry("stream", "Restore the frames of a depth camera, each with what was seen before."),
+    "stream": Entry("stream", "Restore the frames of a depth camera, using the frames before."),
     "cloud": Entry(
         "cloud",
         "Write a depth map as points in space, with normals, standard deviations along the rays, origins and colours.",
@@ -43,7 +43,7 @@ COMMANDS = {
     ),
     "learn": Entry(
         "learn",
-        "Learn a dictionary of depth patches. Killed at any moment, --resume ends with the same dictionary.",
+        "Learn a dictionary of depth patches. After an interruption, --resume gives the same dictionary.",
     ),
     "dictionary": Entry("dictionary", "Say what a dictionary is and where it comes from; draw it."),
     "demo": Entry(

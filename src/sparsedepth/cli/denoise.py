@@ -192,7 +192,9 @@ def _restore(
 @takes_options_of(_restore)
 def denoise_command(
     *,
-    second_pass: Annotated[bool, typer.Option("--second-pass", help="Then inpaint what was found noisy.")] = False,
+    second_pass: Annotated[
+        bool, typer.Option("--second-pass", help="Fill outliers like holes where they moved clearly.")
+    ] = False,
     no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are: --fill none.")] = False,
     **options: Any,
 ) -> None:

@@ -66,21 +66,27 @@ def match_command(
         typer.Option("--calib", help="Calibration: calib.txt of Middlebury, or camera_info YAML of the right camera."),
     ] = None,
     focal: Annotated[float | None, typer.Option("--focal", help="Focal length, in pixels.")] = None,
-    baseline: Annotated[float | None, typer.Option("--baseline", help="Between the cameras, in metres.")] = None,
+    baseline: Annotated[
+        float | None, typer.Option("--baseline", help="Distance between the cameras, in metres.")
+    ] = None,
     doffs: Annotated[
         float | None,
         typer.Option("--doffs", help="Right principal point minus the left one, in pixels: 0 in most pairs."),
     ] = None,
     sensor: Annotated[
-        str | None, typer.Option("--sensor", help="File of a sensor in px: noise that the belief allows for.")
+        str | None, typer.Option("--sensor", help="Sensor file in px: least noise of the disparities.")
     ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", help="Solve again with the belief, so often.", min=0)] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", help="All cores by default.", min=1)] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of solvers that choose by chance.", min=0)] = 0,
+    rounds: Annotated[
+        int, typer.Option("--rounds", help="Number of times to solve again with the sparse prior.", min=0)
+    ] = 0,
+    threads: Annotated[
+        int | None, typer.Option("--threads", help="Number of threads; all cores by default.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of random solvers.", min=0)] = 0,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Match two rectified views: disparities of the left one, with variances, and which were hidden and filled.
+    """Match two rectified views: disparities of the left view, their variances and origins.
 
     Integer files hold disparities as KITTI does, 256 a pixel.
     """

@@ -61,7 +61,7 @@ def report_command(
     truth_profile: TruthProfileOption = None,
     truth_scale: TruthScaleOption = None,
     threshold: ThresholdOption = 1.0,
-    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Depth maps",
+    title: Annotated[str, typer.Option("--title", help="Title of the page.")] = "Depth maps",
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -18,13 +18,17 @@ def serve_command(
     port: Annotated[int, typer.Option("--port", help="0 takes any free one.", min=0, max=65535)] = 8765,
     token: Annotated[
         str | None,
-        typer.Option("--token", envvar="SPARSEDEPTH_TOKEN", help="What clients must know; better in the environment."),
+        typer.Option(
+            "--token", envvar="SPARSEDEPTH_TOKEN", help="Token that clients must send; prefer the environment variable."
+        ),
     ] = None,
-    max_bytes: Annotated[int, typer.Option("--max-bytes", help="Of an upload.", min=1)] = 64 << 20,
-    max_pixels: Annotated[int, typer.Option("--max-pixels", help="Of a map.", min=1)] = 1 << 23,
-    max_frames: Annotated[int, typer.Option("--max-frames", help="Of a stream.", min=1)] = 300,
-    queue: Annotated[int, typer.Option("--queue", help="Jobs that may wait.", min=1)] = 16,
-    job_seconds: Annotated[float, typer.Option("--job-seconds", help="A job is stopped after so long.", min=1)] = 300,
+    max_bytes: Annotated[int, typer.Option("--max-bytes", help="Largest upload, in bytes.", min=1)] = 64 << 20,
+    max_pixels: Annotated[int, typer.Option("--max-pixels", help="Largest map, in pixels.", min=1)] = 1 << 23,
+    max_frames: Annotated[int, typer.Option("--max-frames", help="Most frames of a stream.", min=1)] = 300,
+    queue: Annotated[int, typer.Option("--queue", help="Most jobs that may wait.", min=1)] = 16,
+    job_seconds: Annotated[
+        float, typer.Option("--job-seconds", help="Time after which a job is stopped.", min=1)
+    ] = 300,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Serve a page to look at maps, and the same over HTTP for programs; results are kept for a quarter of an hour."""

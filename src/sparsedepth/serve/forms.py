@@ -140,7 +140,7 @@ class DenoiseForm(InpaintForm):
 
 
 class StreamForm(MapForm):
-    """Restore the frames of a camera over time, each with what was seen before."""
+    """Restore the frames of a camera over time, using the frames before."""
 
     example: str | None = _choice(None, examples.STREAMS, "A built-in stream instead of files.")
     quality: str = _choice("live", STREAM_QUALITIES, "Effort; 'best' smooths as denoise does, and fills all holes.")
