@@ -40,7 +40,7 @@ docs: $(VENV)/.docs
 	@echo "docs/_build/html/index.html"
 
 # The README's numbers, from the pages of results.
-readme: install docs/restored.png
+readme: install
 	$(BIN)/python docs/_readme.py
 
 demo: $(VENV)/.demo
@@ -133,11 +133,6 @@ dictionaries: install
 # The pictures of the pages for users, drawn by their own blocks.
 pictures: install
 	$(BIN)/python docs/_pictures.py
-
-# The picture of the README and of the first page.
-docs/restored.png: examples/plot_restore.py | $(VENV)/.installed
-	cd docs && ../$(BIN)/python ../examples/plot_restore.py
-	mv docs/example-output/restored.png $@ && rm -r docs/example-output
 
 clean:
 	rm -rf $(VENV) demo docs/_build docs/auto_examples docs/commands.md dist src/sparsedepth/kernels/compiled .pytest_cache .ruff_cache .hypothesis
