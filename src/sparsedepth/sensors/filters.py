@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from sparsedepth.kernels import sensor_filters as kernels
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.vocabulary import Floats
 
@@ -61,31 +64,21 @@ def total_variation(values: Floats, weight: float, iterations: int) -> Floats:
     -------
     (height, width), float32.
     """
-    data = values.astype(np.float32)
-    across, down = np.zeros_like(data), np.zeros_like(data)
-    ahead_across, ahead_down, momentum = across, down, 1.0
+    data = np.ascontiguousarray(values, np.float32)
+    scratch = np.zeros(4 * data.size + 4 * data.shape[1], np.float32)
+    smooth = np.empty_like(data)
+    pushes = np.array(list(_pushes(iterations)), np.float32)
+    kernels.variation(*data.shape, data, weight, iterations, pushes, scratch, smooth)
+    return smooth
+
+
+def _pushes(iterations: int) -> Iterator[float]:
+    """Yield how far each step goes ahead of its result."""
+    momentum = 1.0
     for _ in range(iterations):
-        primal = data + np.float32(weight) * _divergence(ahead_across, ahead_down)
-        new_across, new_down = ahead_across.copy(), ahead_down.copy()
-        primal *= np.float32(1 / (8 * weight))
-        new_across[:, :-1] += np.diff(primal, axis=1)
-        new_down[:-1] += np.diff(primal, axis=0)
-        norm = np.maximum(np.sqrt(new_across * new_across + new_down * new_down), np.float32(1))
-        new_across /= norm
-        new_down /= norm
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        push = np.float32((momentum - 1) / following)
-        ahead_across = new_across + push * (new_across - across)
-        ahead_down = new_down + push * (new_down - down)
-        across, down, momentum = new_across, new_down, following
-    return data + np.float32(weight) * _divergence(across, down)
-
-
-def _divergence(across: Floats, down: Floats) -> Floats:
-    total = across + down
-    total[:, 1:] -= across[:, :-1]
-    total[1:] -= down[:-1]
-    return total
+        yield (momentum - 1) / following
+        momentum = following
 
 
 def slopes(pilot: Floats, settings: SensorSettings = DEFAULT) -> tuple[Floats, Floats]:
@@ -102,7 +95,9 @@ def slopes(pilot: Floats, settings: SensorSettings = DEFAULT) -> tuple[Floats, F
     -------
     Slopes a pixel along columns (down) and along rows (across).
     """
-    rises = [ndimage.sobel(pilot, axis) * np.float32(1 / 8) for axis in (0, 1)]
+    pilot = np.ascontiguousarray(pilot, np.float32)
+    rises = [np.empty_like(pilot), np.empty_like(pilot)]
+    kernels.rises(*pilot.shape, pilot, *rises)
     widest = np.float32(settings.slope_clip)
     first = [blurred(np.clip(rise, -widest, widest), settings.slope_px) for rise in rises]
     limit = np.float32(settings.slope_limit)
@@ -133,40 +128,27 @@ def tilted_bilateral(
     -------
     The averages, and the number of samples ``(sum w)^2 / sum w^2`` in each.
     """
+    pilot = np.ascontiguousarray(pilot, np.float32)
     down, across = slopes(pilot, settings)
-    weight = used.astype(np.float32)
-    total, squares = weight.copy(), weight.copy()
-    shown = np.where(used, counted, np.float32(0))
-    sums = shown.copy()
-    for rows, columns, spatial in _grid(settings):
-        first, second = _pair(pilot.shape, rows, columns)
-        rise = (down[first] + down[second]) * np.float32(rows / 2) + (across[first] + across[second]) * np.float32(
-            columns / 2
-        )
-        away = pilot[second] - pilot[first]
-        away -= rise
-        away *= away
-        away *= np.float32(-0.5 / settings.range_sigmas**2)
-        kernel = np.exp(away, out=away)
-        kernel *= np.float32(spatial)
-        for target, source, sign in ((first, second, -1), (second, first, 1)):
-            part = kernel * weight[source]
-            total[target] += part
-            sums[target] += part * (shown[source] + np.float32(sign) * rise)
-            part *= part
-            squares[target] += part
+    weight = np.ascontiguousarray(used, np.float32)
+    shown = np.ascontiguousarray(np.where(used, counted, 0), np.float32)
+    (height, width), (total, sums, squares) = pilot.shape, np.empty((3, *pilot.shape), np.float32)
+    offsets, spatial = _grid(settings)
+    compared = (pilot, down, across, weight, shown, offsets, spatial, len(spatial), -0.5 / settings.range_sigmas**2)
+    kernels.tilted(height, width, 0, height, *compared, total, sums, squares)
     lonely = total < 1e-3
     smoothed = np.where(lonely, pilot, sums / np.where(lonely, np.float32(1), total))
     return smoothed, np.where(lonely, 1.0, total**2 / np.where(lonely, np.float32(1), squares))
 
 
-def _grid(settings: SensorSettings) -> list[tuple[int, int, float]]:
-    """List half of the offsets with their spatial weights: a wide grid, and the adjacent pixels."""
-    wide = [
-        (rows, columns, float(np.exp(-0.5 * (rows**2 + columns**2) / settings.spatial_px**2)))
-        for rows, columns in half_offsets(settings.reach_px, settings.stride_px)
-    ]
-    return wide + [(rows, columns, settings.near_weight) for rows, columns in half_offsets(1, 1)]
+def _grid(settings: SensorSettings) -> tuple[NDArray[np.int64], Floats]:
+    """List the offsets (rows, columns) with their spatial weights: a wide grid, and the adjacent pixels."""
+    wide = np.array(half_offsets(settings.reach_px, settings.stride_px)).reshape(-1, 2)
+    near = np.array(half_offsets(1, 1))
+    fall = np.exp(-0.5 * (wide**2).sum(1) / settings.spatial_px**2)
+    half = np.concatenate([wide, near]).astype(np.int64)
+    weights = np.concatenate([fall, np.full(len(near), settings.near_weight)]).astype(np.float32)
+    return np.concatenate([half, -half]), np.concatenate([weights, weights])
 
 
 def half_offsets(reach: int, stride: int) -> list[tuple[int, int]]:
@@ -181,13 +163,24 @@ def shifted(padded: Floats, rows: int, columns: int, margin: int) -> Floats:
     return padded[margin + rows : height - margin + rows, margin + columns : width - margin + columns]
 
 
-def _pair(shape: tuple[int, ...], rows: int, columns: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return the slices of the pixels that have a partner at an offset, and of the partners."""
-    height, width = shape
-    first = slice(0, max(height - rows, 0)), slice(max(0, -columns), max(width - max(0, columns), 0))
-    second = slice(min(rows, height), height), slice(min(max(0, columns), width), max(width + min(0, columns), 0))
-    return first, second
-
-
 def blurred(values: Floats, std_px: float) -> Floats:
-    return ndimage.gaussian_filter(values, std_px, truncate=3.0)
+    """Blur a map by a Gaussian kernel of three standard deviations; it is reflected at its borders.
+
+    Parameters
+    ----------
+    values
+        (height, width).
+    std_px
+        Standard deviation, in pixels.
+
+    Returns
+    -------
+    (height, width), float32.
+    """
+    values = np.ascontiguousarray(values, np.float32)
+    weights = np.exp(-0.5 * (np.arange(int(3 * std_px + 0.5) + 1) / std_px) ** 2)
+    weights /= 2 * weights.sum() - weights[0]
+    radius, result = len(weights) - 1, np.empty_like(values)
+    scratch = np.empty(2 * (values.shape[1] + radius), np.float32)
+    kernels.blur(*values.shape, radius, weights.astype(np.float32), values, scratch, result)
+    return result
