@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.ndimage import uniform_filter
 
 from sparsedepth.components import connected_components
 from sparsedepth.neighbourhood import (
@@ -115,6 +116,17 @@ def test_boxes_against_a_loop(radius):
     np.testing.assert_allclose(local_variance(values, side), each_pixel(values, lambda r, c: around(r, c).var()))
     sums = each_pixel(values, lambda r, c: square(values, r, c, radius, 0.0).sum())
     np.testing.assert_allclose(box_sum(values, side), sums, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 9), (9, 2), (3, 11, 14)])
+@pytest.mark.parametrize("side", [1, 2, 5, 8])
+@pytest.mark.parametrize("mode", ["nearest", "constant"])
+def test_boxes_are_those_of_scipy(dtype, shape, side, mode):
+    values = np.random.default_rng(side).normal(size=shape).astype(dtype)
+    found = box_mean(values, side, mode)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, uniform_filter(values, side, mode=mode, axes=(-2, -1)), atol=1e-6)
 
 
 def test_variance_is_never_negative():

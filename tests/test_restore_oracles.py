@@ -729,19 +729,20 @@ def test_missed_mixtures_err_as_those_that_are_made_and_not_found(rng):
     assert flying._estimate_missed(depth, flying.candidates(depth)) == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_level_is_scaled_to_the_flattest_blocks_by_their_quantile(rng):
-    level = NoiseLevel(1.0, DenseSettings(), (1.0, 3.0), 1.7)
-    depths = rng.uniform(1, 3, 500)
-    blocks = level.at_depth(depths) * np.exp(rng.standard_normal(500))
-    misfit, found = dense._scaled(level, blocks, depths)
-    above = np.log(blocks / level.at_depth(depths))
-    scale = np.percentile(above, 20)
-    assert found.sigma == pytest.approx(np.exp(scale) / GAUSSIAN_QUANTILE)
-    loss = np.where(above > scale, 0.2 * (above - scale), 0.8 * (scale - above)).mean()
-    assert misfit == pytest.approx(loss)
-    assert all(
-        loss <= np.where(above > s, 0.2 * (above - s), 0.8 * (s - above)).mean() + 1e-9 for s in (scale - 0.1, 0)
-    )
+def test_levels_are_scaled_to_the_flattest_blocks_by_their_quantile(rng):
+    above = rng.standard_normal((3, 500)) + np.array([[0.0], [1.0], [-2.0]])
+    for row, scale, loss in zip(above, *dense._fit_to_flattest(above), strict=True):
+        assert scale == pytest.approx(np.percentile(row, 20))
+        assert loss == pytest.approx(np.where(row > scale, 0.2 * (row - scale), 0.8 * (scale - row)).mean())
+        others = (np.where(row > s, 0.2 * (row - s), 0.8 * (s - row)).mean() for s in (scale - 0.1, scale + 1))
+        assert all(loss <= other + 1e-9 for other in others)
+
+
+def test_a_level_with_its_growth_is_found(rng):
+    depth = np.linspace(1, 3, 320)[None, :] * np.ones((200, 1))
+    level = NoiseLevel(0.02, DenseSettings(), (1.0, 3.0), 1.7)
+    found = NoiseLevel.fit(depth + level.at_depth(depth) * rng.standard_normal(depth.shape), DenseSettings())
+    assert_allclose(found.at_depth(depth), level.at_depth(depth), rtol=0.1)
 
 
 def test_what_smoothing_removes_is_in_deviations_of_the_noise(rng):

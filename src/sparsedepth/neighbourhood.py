@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter
 
 from sparsedepth.kernels import neighbours as kernels
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -133,23 +132,11 @@ def local_range(values: Floats, radius: int) -> tuple[Floats, Floats]:
     >>> lowest.tolist(), highest.tolist()
     ([[1.0, 1.0, 2.0, 2.0]], [[1.0, 5.0, 5.0, 5.0]])
     """
-    missing = np.isnan(values)
-    lowest, highest = np.where(missing, np.inf, values), np.where(missing, -np.inf, values)
-    for axis in (-2, -1):
-        lowest = _running(lowest, radius, axis, np.minimum, np.inf)
-        highest = _running(highest, radius, axis, np.maximum, -np.inf)
+    values = np.ascontiguousarray(values, values.dtype if values.dtype in kernels.RANGE else np.float64)
+    (rows, columns), (lowest, highest) = values.shape[-2:], np.empty((2, *values.shape), values.dtype)
+    n, scratch = values.size // max(rows * columns, 1), np.empty((2, columns + 2 * radius), values.dtype)
+    kernels.RANGE[values.dtype](n, rows, columns, radius, values, scratch, lowest, highest)
     return lowest, highest
-
-
-def _running(values: Floats, radius: int, axis: int, extreme: np.ufunc, fill: float) -> Floats:
-    """Take the extreme of all values within a radius along an axis, by windows that double in width."""
-    along = np.moveaxis(values, axis, 0)
-    padding = [(radius, radius)] + [(0, 0)] * (values.ndim - 1)
-    found, width = np.pad(along, padding, constant_values=fill), 1
-    while 2 * width <= 2 * radius + 1:
-        found, width = extreme(found[:-width], found[width:]), 2 * width
-    rest = 2 * radius + 1 - width
-    return np.moveaxis(extreme(found[: len(along)], found[rest : rest + len(along)]), 0, axis)
 
 
 def box_mean(values: Floats, side: int, mode: Literal["nearest", "constant"] = "nearest") -> Floats:
@@ -169,7 +156,11 @@ def box_mean(values: Floats, side: int, mode: Literal["nearest", "constant"] = "
     >>> box_mean(np.array([[0.0, 3.0, 6.0]]), 3).tolist()
     [[1.0, 3.0, 5.0]]
     """
-    return uniform_filter(values, side, mode=mode, axes=(-2, -1))
+    values = np.ascontiguousarray(values, values.dtype if values.dtype in kernels.BOX else np.float64)
+    (rows, columns), means = values.shape[-2:], np.empty_like(values)
+    n, scratch, middle = values.size // max(rows * columns, 1), np.empty(columns), np.empty(columns, values.dtype)
+    kernels.BOX[values.dtype](n, rows, columns, side, mode == "nearest", values, scratch, middle, means)
+    return means
 
 
 def box_sum(values: Floats, side: int) -> Floats:

@@ -1,5 +1,18 @@
-/* Ranks among the neighbours of each pixel, a row of pixels at a time. */
+/* Ranks and means of the neighbours of each pixel, a row of pixels at a time. */
 #include "kernels.h"
+
+#define REAL float
+#define NAME(name) name##_float
+#include "box.h"
+#include "range.h"
+#undef REAL
+#undef NAME
+#define REAL double
+#define NAME(name) name##_double
+#include "box.h"
+#include "range.h"
+#undef REAL
+#undef NAME
 
 /* Average the distances of each pixel of a row to the two nearest, in depth, of its neighbours.
  *

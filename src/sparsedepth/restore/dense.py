@@ -64,8 +64,11 @@ class NoiseLevel:
         some = np.flatnonzero(valid)[:: -(-int(valid.sum()) // settings.max_blocks)]
         blocks, depths = np.maximum(blocks.ravel()[some], settings.sigma_floor), depths.ravel()[some]
         ends = (float(depths.min()), float(depths.max()))
-        candidates = (cls(1.0, settings, ends, float(ratio)) for ratio in RATIO_GRID)
-        return min((_scaled(candidate, blocks, depths) for candidate in candidates), key=lambda fit: fit[0])[1]
+        candidates = [cls(1.0, settings, ends, float(ratio)) for ratio in RATIO_GRID]
+        above = np.log(blocks / [each.at_depth(depths) for each in candidates])
+        scales, losses = _fit_to_flattest(above)
+        best = int(losses.argmin())
+        return replace(candidates[best], sigma=float(np.exp(scales[best])) / GAUSSIAN_QUANTILE)
 
     def at_depth(self, depth: Floats) -> Floats:
         """Return the standard deviation at depths, clamped to the fitted range; NaN depths get the lower end."""
@@ -82,13 +85,12 @@ class NoiseLevel:
         return np.abs(residual) > self.settings.outlier_sigmas * self.at_depth(depth)
 
 
-def _scaled(level: NoiseLevel, blocks: Vector, depths: Vector) -> tuple[float, NoiseLevel]:
-    """Scale a level to the flattest blocks; return the quantile loss and the level."""
-    above = np.log(blocks / level.at_depth(depths))
-    scale = float(np.percentile(above, SENSOR.flat_percentile))
+def _fit_to_flattest(above: Floats) -> tuple[Vector, Vector]:
+    """Return the quantile of each row of log ratios that the flattest blocks have, and the quantile loss there."""
     fraction = SENSOR.flat_percentile / 100
-    misfit = np.maximum(fraction * (above - scale), (fraction - 1) * (above - scale)).mean()
-    return float(misfit), replace(level, sigma=float(np.exp(scale)) / GAUSSIAN_QUANTILE)
+    scales = np.percentile(above, SENSOR.flat_percentile, axis=1)
+    over = above - scales[:, None]
+    return scales, np.maximum(fraction * over, (fraction - 1) * over).mean(axis=1)
 
 
 def has_dense_noise(depth: DepthMap, outlier_fraction: float, settings: DenseSettings) -> bool:

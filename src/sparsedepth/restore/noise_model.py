@@ -225,17 +225,17 @@ def _fit_smooth_part(
     their_score = np.where(simulated.local_residual <= limit, simulated.score, -1)[added]
     score_before = simulation.sample(scores.score)[added]
     their_size = _log_size(simulated.residual[added])
-    score = scores.score[smooth].astype(np.float32)
-    large = score >= their_score[their_score >= 0].min(initial=np.inf)  # no threshold lies below
-    score, log_size = score[large], _log_size(scores.residual[smooth][large])
+    score = scores.score.astype(np.float32, copy=False)
+    large = smooth & (score >= their_score[their_score >= 0].min(initial=np.inf))  # no threshold lies below
+    score, residual = score[large], scores.residual[large]
     ordered = np.sort(score)
     best, least = None, np.inf
     for weight, amplitude in zip(weights, AMPLITUDES, strict=True):
         outliers, threshold = _bound_fraction(ordered, valid.sum(), their_score, weight * ratio, settings)
-        theirs, ours = their_score > threshold, score > threshold
+        theirs, ours = their_score > threshold, np.flatnonzero(score > threshold)
         single = weight * (theirs & (score_before <= threshold))  # noise on top of noise is larger than what was added
-        count, mass = int(ours.sum()), single.sum()
-        excess = log_size[ours].mean() - (single @ their_size) / mass if count and mass > 0 else 0.0
+        count, mass = len(ours), single.sum()
+        excess = _log_size(residual[ours]).mean() - (single @ their_size) / mass if count and mass > 0 else 0.0
         prior = settings.prior_count
         misfit = (count * abs(excess) + prior * abs(np.log(amplitude))) / (count + prior)
         if misfit < least:
