@@ -5,6 +5,9 @@ most useful ones, and descends on the admitted ones alone. Huber's loss is a sum
 residuals. Its threshold falls from the mean residual to the noise floor within a few rounds. So a step is coded first;
 what is left of it decides which pixels are outliers. A patch is done when a round admits nothing and gains nothing.
 
+The looks at all atoms are products of whole numbers of 16 bits: they only choose which atoms to admit. The slopes of
+admitted atoms are computed in full.
+
 The codes are those of `infer`, nearer to the minimum of Eq. 6 than ADMM in the same time. A patch's result depends on
 that patch alone, and on no BLAS.
 """
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.coding.noise import NoiseModel
 from sparsedepth.kernels import codes as kernels
@@ -41,8 +45,8 @@ class PaddedAtoms:
     """A dictionary as the kernel reads it."""
 
     rows: Floats
-    columns: Floats
-    """Transposed by blocks of atoms: (blocks, pixels, atoms of a block)."""
+    columns: NDArray[np.int16]
+    """Rounded, by blocks of atoms and pairs of pixels: (blocks, pairs, atoms of a block, 2)."""
     prices: Vector
     """Infinite for padding."""
 
@@ -53,7 +57,8 @@ class PaddedAtoms:
         rows[: len(atoms), : atoms.shape[1]] = atoms
         padded = np.full(len(rows), np.inf, np.float32)
         padded[: len(atoms)] = prices
-        blocks = rows.reshape(-1, kernels.BLOCK, rows.shape[1]).transpose(0, 2, 1)
+        rounded = np.rint(kernels.ATOM_UNITS * rows).astype(np.int16)
+        blocks = rounded.reshape(-1, kernels.BLOCK, rows.shape[1] // 2, 2).swapaxes(1, 2)
         return cls(rows, np.ascontiguousarray(blocks), padded)
 
 

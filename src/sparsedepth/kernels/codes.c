@@ -5,27 +5,35 @@
  * mean residual and falls to 1, so that large steps of depth are coded within a few rounds.
  */
 #include "kernels.h"
-#include "lanes.h"
+#include "pairs.h"
 
 enum { GROUP = 8, ADMITTED = 96 };
 /* GROUP: patches that are worked on together. ADMITTED: most atoms of a patch. */
 
 typedef struct {
     float *residual, *weight, *pull, *scale, *slopes, *gram;
-    /* Residuals, their weights, their products, 1 / root of the floors; how much each atom would help; products of the
-     * admitted atoms. */
+    /* Residuals, their weights, their products, 1 / root of the floors; about how much each atom would help; products of
+     * the admitted atoms. */
+    int16_t *rounded;
+    /* The products of residuals and weights in whole numbers. */
     float code[ADMITTED], before[ADMITTED], slope[ADMITTED], price[ADMITTED], inverse[ADMITTED];
     int64_t atom[ADMITTED], count, stride, patch;
-    float level, largest, ridge;
-    /* Huber's threshold of this round, the largest gain of the last sweep, and the cost of half a squared code. */
+    float level, largest, ridge, unit;
+    /* Huber's threshold of this round, the largest gain of the last sweep, the cost of half a squared code, and the
+     * slope that a whole number stands for. */
 } Coded;
 
 typedef struct {
     int64_t pixels, atoms, robust, at_once, sweeps;
-    const float *rows, *columns, *prices;
+    const float *rows, *prices;
+    const int16_t *columns;
     float tolerance, fall, ridge;
     float *weighted;
 } Work;
+
+/* The length of rounded pulls, and of rounded atoms: their products fit 32 bits. */
+#define PULL_LENGTH 32000.0f
+#define ATOM_UNITS 16384.0f
 
 static inline float size_of(float value) { return value < 0 ? -value : value; }
 
@@ -48,19 +56,34 @@ static inline void add_row(int64_t n, float factor, const float *row, float *to)
     for (int64_t at = 0; at < n; at++) to[at] += factor * row[at];
 }
 
-/* Multiply some patches' pulls with a block of atoms; each sum is added up in the same order, however many there are. */
-static inline __attribute__((always_inline)) void look_at(int some, const Work *work, Coded *const *coded, int64_t from) {
-    enum { WIDTH = BLOCK / HELD };
-    const Lanes *row = (const Lanes *)(work->columns + from * work->pixels);
-    Lanes sums[4][WIDTH] = {{{0}}};
-    for (int64_t pixel = 0; pixel < work->pixels; pixel++, row += WIDTH)
-        for (int one = 0; one < some; one++)
-            for (int part = 0; part < WIDTH; part++) sums[one][part] += row[part] * coded[one]->pull[pixel];
-    for (int one = 0; one < some; one++)
-        for (int part = 0; part < WIDTH; part++) ((Lanes *)(coded[one]->slopes + from))[part] = sums[one][part];
+/* Add up the products of two rows, in sixteen parts. */
+static inline float dot(int64_t n, const float *one, const float *other) {
+    Lanes sums[PARTS] = {{0}};
+    float parts[LANES];
+    for (int64_t at = 0; at < n; at += LANES)
+        for (int part = 0; part < PARTS; part++)
+            sums[part] += *(const Lanes *)(one + at + part * HELD) * *(const Lanes *)(other + at + part * HELD);
+    for (int part = 0; part < PARTS; part++) ((Lanes *)parts)[part] = sums[part];
+    return sum_lanes(parts);
 }
 
-/* Compute the slope of the energy along each atom, for a group of patches; a block of atoms stays in the cache. */
+/* Multiply some patches' rounded pulls with a block of rounded atoms, two pixels at a time. */
+static inline __attribute__((always_inline)) void look_at(int some, const Work *work, Coded *const *coded, int64_t from) {
+    enum { WIDTH = BLOCK / HELD };
+    const Shorts *row = (const Shorts *)(work->columns + from * work->pixels);
+    Flags sums[4][WIDTH] = {{{0}}};
+    for (int64_t pixel = 0; pixel < work->pixels; pixel += 2, row += WIDTH)
+        for (int one = 0; one < some; one++) {
+            const Shorts two = pair_of(coded[one]->rounded + pixel);
+            for (int part = 0; part < WIDTH; part++) sums[one][part] += multiply_pairs(row[part], two);
+        }
+    for (int one = 0; one < some; one++)
+        for (int part = 0; part < WIDTH; part++)
+            ((Lanes *)(coded[one]->slopes + from))[part] =
+                __builtin_convertvector(sums[one][part], Lanes) * coded[one]->unit;
+}
+
+/* Estimate the slope of the energy along each atom, for a group of patches; a block of atoms stays in the cache. */
 static void look(const Work *work, Coded *const *coded, int64_t count) {
     for (int64_t from = 0; from < work->atoms; from += BLOCK) {
         int64_t first = 0;
@@ -80,6 +103,10 @@ static void weigh(const Work *work, Coded *mine) {
         mine->weight[at] = weight;
         mine->pull[at] = weight * mine->residual[at];
     }
+    const float length = __builtin_sqrtf(dot(work->pixels, mine->pull, mine->pull));
+    const float factor = PULL_LENGTH / most(length, 1e-30f);
+    for (int64_t at = 0; at < work->pixels; at++) mine->rounded[at] = (int16_t)(int32_t)(mine->pull[at] * factor);
+    mine->unit = 1 / (factor * ATOM_UNITS);
 }
 
 /* Choose lanes of one vector or another. A macro, because processors without AVX pass no such vectors. */
@@ -119,10 +146,7 @@ static int64_t admit(const Work *work, Coded *mine) {
     const int64_t before = mine->count, wanted = before + work->at_once, end = wanted < ADMITTED ? wanted : ADMITTED;
     float best[LANES];
     int32_t atom[LANES];
-    for (int64_t at = 0; at < before; at++) {
-        mine->slope[at] = mine->slopes[mine->atom[at]];
-        mine->slopes[mine->atom[at]] = 0;
-    }
+    for (int64_t at = 0; at < before; at++) mine->slopes[mine->atom[at]] = 0;
     best_of_lanes(work, mine, best, atom);
     while (mine->count < end) {
         int lane = 0;
@@ -131,11 +155,12 @@ static int64_t admit(const Work *work, Coded *mine) {
         const int64_t found = atom[lane];
         mine->atom[mine->count] = found;
         mine->price[mine->count] = work->prices[found];
-        mine->slope[mine->count] = mine->slopes[found];
         mine->code[mine->count++] = 0;
         mine->slopes[found] = 0;
         best[lane] = best_of_lane(work, mine, lane, atom + lane);
     }
+    for (int64_t at = 0; at < mine->count; at++)
+        mine->slope[at] = dot(work->pixels, work->rows + mine->atom[at] * work->pixels, mine->pull);
     return mine->count - before;
 }
 
@@ -260,24 +285,24 @@ static void finish(const Work *work, const Coded *mine, int64_t length, float *f
 
 /* Count the numbers that `codes_fit` needs as scratch. */
 KERNEL int64_t codes_scratch(int64_t pixels, int64_t atoms) {
-    return GROUP * (4 * pixels + atoms + ADMITTED * ADMITTED) + pixels;
+    return GROUP * (4 * pixels + pixels / 2 + atoms + ADMITTED * ADMITTED) + pixels;
 }
 
 /* Fit patches by their sparse codes.
  *
- * n patches of `length` pixels are padded to `pixels`; rows: (atoms, pixels), columns: the same by blocks of atoms,
- * (blocks, pixels, BLOCK), prices: of each atom's code; pixels and atoms are multiples of 16. floors: noise variances,
+ * n patches of `length` pixels are padded to `pixels`; rows: (atoms, pixels), columns: the same times ATOM_UNITS in whole
+ * numbers, by blocks of atoms and pairs of pixels, (blocks, pixels / 2, BLOCK, 2), prices: of each atom's code; pixels and atoms are multiples of 16. floors: noise variances,
  * (n, length). robust: Huber's loss instead of squares. at_once: most atoms that a round admits. sweeps: most passes
  * over the codes in a round. fall: of Huber's threshold, from round to round, a divisor. ridge: cost of half a squared
  * code, times the mean residual. scratch: see `codes_scratch`. fitted: (n, length). spent: (n,), absolute codes times
  * prices.
  */
-KERNEL void codes_fit(int64_t n, int64_t length, int64_t pixels, int64_t atoms, const float *rows, const float *columns,
+KERNEL void codes_fit(int64_t n, int64_t length, int64_t pixels, int64_t atoms, const float *rows, const int16_t *columns,
                       const float *prices, const float *patches, const float *floors, int64_t robust, int64_t rounds,
                       int64_t at_once, int64_t sweeps, float tolerance, float fall, float ridge, float *scratch,
                       float *fitted, float *spent) {
-    const int64_t share = 4 * pixels + atoms + ADMITTED * ADMITTED;
-    const Work work = {pixels, atoms, robust, at_once, sweeps, rows, columns, prices, tolerance, fall, ridge,
+    const int64_t share = 4 * pixels + pixels / 2 + atoms + ADMITTED * ADMITTED;
+    const Work work = {pixels, atoms, robust, at_once, sweeps, rows, prices, columns, tolerance, fall, ridge,
                        scratch + GROUP * share};
     Coded group[GROUP], *active[GROUP];
     for (int64_t first = 0; first < n; first += GROUP) {
@@ -291,6 +316,7 @@ KERNEL void codes_fit(int64_t n, int64_t length, int64_t pixels, int64_t atoms, 
             mine->scale = own + 3 * pixels;
             mine->slopes = own + 4 * pixels;
             mine->gram = own + 4 * pixels + atoms;
+            mine->rounded = (int16_t *)(own + share - pixels / 2);
             mine->patch = first + one;
             begin(&work, mine, length, patches + mine->patch * length, floors + mine->patch * length);
         }
