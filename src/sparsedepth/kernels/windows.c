@@ -99,24 +99,34 @@ static int standardise(int64_t pixels, int64_t n_sample, const int64_t *sample, 
     return 1;
 }
 
-/* Fit windows (n, pixels) by surfaces with Tukey's biweight.
+/* Cut a square window out of a map. */
+static void cut(int64_t side, int64_t pitch, const double *from, double *row) {
+    for (int64_t down = 0; down < side; down++)
+        for (int64_t at = 0; at < side; at++) row[down * side + at] = from[down * pitch + at];
+}
+
+/* Fit square windows of a map by surfaces with Tukey's biweight.
  *
- * basis: (6, pixels), orthonormal. sample: numbers of the pixels whose
- * medians are taken. to_std: from a median of sizes to a standard deviation. tukey, sigmas: where the biweight ends, and
- * where an inlier ends. scratch: 3 * pixels + n_sample. wide: n_sample. Receive: residual and inlier, (n, pixels); std of
- * inliers and level, (n,), level NaN where nothing is sampled; counts of inliers and of valid pixels, (n, 2).
+ * map: its rows are `pitch` apart. places: of the first pixels of windows, (n,). basis: (6, pixels), orthonormal. sample:
+ * numbers of the pixels whose medians are taken. to_std: from a median of sizes to a standard deviation. tukey, sigmas:
+ * where the biweight ends, and where an inlier ends. scratch: 3 * pixels + n_sample. wide: pixels + n_sample. Receive:
+ * residual and inlier, (n, pixels); std of inliers and level, (n,), level NaN where nothing is sampled; counts of inliers
+ * and of valid pixels, (n, 2).
  */
-KERNEL void windows_fit(int64_t n, int64_t pixels, int64_t n_sample, const double *rows, const float *basis,
-                        const int64_t *sample, int64_t iterations, float to_std, float tukey, float sigmas,
+KERNEL void windows_fit(int64_t n, int64_t side, int64_t pitch, int64_t n_sample, const double *map,
+                        const int64_t *places, const float *basis, const int64_t *sample, int64_t iterations, float to_std, float tukey, float sigmas,
                         float *scratch, double *wide, float *residual, uint8_t *inlier, double *std, double *level,
                         int64_t *counts) {
+    const int64_t pixels = side * side;
+    double *row = wide + n_sample;
     float *known = scratch, *values = scratch + pixels, *weight = scratch + 2 * pixels, *some = scratch + 3 * pixels;
     for (int64_t window = 0; window < n; window++) {
         float *mine = residual + window * pixels, scale = 0;
         double spread = 0, sum = 0;
         int64_t inliers = 0, valid = 0;
         level[window] = __builtin_nan("");
-        if (standardise(pixels, n_sample, sample, rows + window * pixels, wide, known, values, level + window, &spread)) {
+        cut(side, pitch, map + places[window], row);
+        if (standardise(pixels, n_sample, sample, row, wide, known, values, level + window, &spread)) {
             for (int64_t at = 0; at < pixels; at++) weight[at] = known[at];
             for (int64_t round = 0; round < iterations; round++) {
                 subtract_surface(pixels, basis, values, weight, mine, mine);

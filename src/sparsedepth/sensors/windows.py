@@ -69,35 +69,39 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     -------
     The windows that are dense enough and that their surface explains.
     """
-    rows = _dense_windows(values, settings)
-    if len(rows) == 0:
-        return WindowFits(rows, np.zeros(rows.shape, bool), np.zeros(0), np.zeros(0), 0)
-    return _fitted(rows, settings)
+    places = _dense_windows(values, settings)
+    if len(places) == 0:
+        empty = np.zeros((0, settings.window_px**2))
+        return WindowFits(empty, empty.astype(bool), np.zeros(0), np.zeros(0), 0)
+    return _fitted(values, places, settings)
 
 
-def _fitted(rows: Floats, settings: SensorSettings) -> WindowFits:
-    """Fit the surfaces of windows (n, pixels) with Tukey's biweight, and choose those that are explained."""
-    (n, pixels), sample = rows.shape, _sampled(settings)
-    basis = np.ascontiguousarray(quadratic_basis(settings.window_px).T, np.float32)
-    residual, inlier = np.empty(rows.shape, np.float32), np.empty(rows.shape, np.uint8)
+def _fitted(values: DepthMap, places: NDArray[np.int64], settings: SensorSettings) -> WindowFits:
+    """Fit the surfaces of windows with Tukey's biweight, and choose those that are explained."""
+    n, side, sample = len(places), settings.window_px, _sampled(settings)
+    basis = np.ascontiguousarray(quadratic_basis(side).T, np.float32)
+    residual, inlier = np.empty((n, side**2), np.float32), np.empty((n, side**2), np.uint8)
     std, level, counts = np.empty(n), np.empty(n), np.empty((n, 2), np.int64)
-    scratch, wide = np.empty(3 * pixels + len(sample), np.float32), np.empty(len(sample))
-    sizes, limits = (n, pixels, len(sample)), (MAD_TO_STD, settings.tukey, settings.inlier_sigmas)
-    arrays = (np.ascontiguousarray(rows, np.float64), basis, sample.astype(np.int64), settings.fit_iterations)
+    scratch, wide = np.empty(3 * side**2 + len(sample), np.float32), np.empty(side**2 + len(sample))
+    sizes, limits = (n, side, values.shape[1], len(sample)), (MAD_TO_STD, settings.tukey, settings.inlier_sigmas)
+    arrays = (np.ascontiguousarray(values, np.float64), places, basis, sample.astype(np.int64), settings.fit_iterations)
     kernels.fit(*sizes, *arrays, *limits, scratch, wide, residual, inlier, std, level, counts)
     good = (counts[:, 0] >= settings.window_inliers * counts[:, 1]) & np.isfinite(level)
     return WindowFits(residual, inlier.view(bool), std, level, n).chosen(good)
 
 
-def _dense_windows(values: DepthMap, settings: SensorSettings) -> Floats:
+def _dense_windows(values: DepthMap, settings: SensorSettings) -> NDArray[np.int64]:
+    """Return the flat indices of the first pixels of windows that are dense enough."""
     side, stride = settings.window_px, settings.window_stride_px
     if min(values.shape) < side:
-        return np.zeros((0, side * side))
-    view = np.lib.stride_tricks.sliding_window_view(values, (side, side))[::stride, ::stride]
-    rows = view.reshape(-1, side * side)
-    density = np.isfinite(rows).mean(1)
+        return np.zeros(0, np.int64)
+    total = np.pad(np.isfinite(values).cumsum(0, dtype=np.int32).cumsum(1, dtype=np.int32), ((1, 0), (1, 0)))
+    down, right = (np.arange(0, size - side + 1, stride) for size in values.shape)
+    above, below = (total[rows][:, right + side] - total[rows][:, right] for rows in (down, down + side))
+    density = (below - above).ravel() / side**2
     least = settings.window_valid * np.quantile(density, settings.window_dense_quantile)
-    return rows[density >= max(least, settings.window_pixels_per_term * N_TERMS / side**2)]
+    dense = density >= max(least, settings.window_pixels_per_term * N_TERMS / side**2)
+    return np.add.outer(down * values.shape[1], right).ravel()[dense]
 
 
 @lru_cache(maxsize=8)
