@@ -64,10 +64,10 @@ class PatchCoder:
         """Whether a pixel mostly lies in several patches."""
         return 2 * self.stride <= min(self.dictionary.patch_shape)
 
-    def spaced(self, times: int) -> PatchCoder:
-        """Return this coder with its patches so many times as far apart, as long as they overlap by half."""
+    def apart_by(self, stride: int) -> PatchCoder:
+        """Return this coder with patches at least so many pixels apart, as long as they overlap by half."""
         half = min(self.dictionary.patch_shape) // 2
-        return replace(self, stride=max(self.stride, min(times * self.stride, half)))
+        return replace(self, stride=max(self.stride, min(stride, half)))
 
     @cached_property
     def atoms(self) -> Floats:

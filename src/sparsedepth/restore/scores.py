@@ -49,7 +49,7 @@ def score_pixels(tile: Tile, coder: PatchCoder, step: float, settings: ScoreSett
 
     Only suspects need fine codes, unless a sensor gives a variance: then all pixels follow their codes a little.
     """
-    coarse = coder.spaced(settings.first_spacing) if tile.variance is None else coder
+    coarse = coder.apart_by(settings.first_spacing * coder.stride) if tile.variance is None else coder
     average = average_patches(tile.depth, coarse, tile.variance, window=tile.window, threads=threads)
     weight = average.weight * np.float32((coarse.stride / coder.stride) ** 2)  # as if all patches were coded
     residual = np.nan_to_num(tile.depth - average.mean)
@@ -69,17 +69,21 @@ def rescore_suspects(
     settings: ScoreSettings,
     threads: int,
 ) -> PixelScores:
-    """Score suspects again by the codes of the corrected map."""
+    """Score suspects again by the codes of the corrected map, of patches a little further apart."""
     suspect = tile.valid & (scores.score > settings.rescore_above)
     if not coder.overlapping or not suspect.any():
         return scores
     again = replace(
-        coder, sparsity=settings.rescore_sparsity, max_rounds=settings.rescore_rounds, core=settings.core_weight
+        coder.apart_by(coder.stride + settings.rescore_apart_px),
+        sparsity=settings.rescore_sparsity,
+        max_rounds=settings.rescore_rounds,
+        core=settings.core_weight,
     )
     average = average_patches(
         corrected.astype(np.float32), again, tile.variance, only=suspect, window=tile.window, threads=threads
     )
-    enough = suspect & (2 * average.weight > scores.weight)
+    weight = average.weight * np.float32((again.stride / coder.stride) ** 2)
+    enough = suspect & (2 * weight > scores.weight)
     value = np.where(enough, average.mean, scores.value)
     patch_variance = np.where(enough, average.variance, scores.patch_variance)
     residual = np.nan_to_num(tile.depth - value)

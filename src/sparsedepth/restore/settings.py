@@ -59,6 +59,8 @@ class ScoreSettings:
     #: Fraction of the 3x3 window that is valid, below which a pixel is near a border.
     border_valid_fraction: float = 0.7
     rescore_above: float = 1.0  #: Score above which a pixel is scored again.
+    #: By how many pixels patches lie further apart than those of the quality. One more than this loses 0.3 dB.
+    rescore_apart_px: int = 1
     rescore_sparsity: float = 1.1  #: Cost of a unit of code in the second scoring, in noise floors.
     rescore_rounds: int = 8  #: Rounds of the second scoring.
     core_weight: float = 0.4  #: Relative weight from which a pixel lies in the core of a patch.
