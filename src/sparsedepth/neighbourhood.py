@@ -133,7 +133,7 @@ def local_range(values: Floats, radius: int) -> tuple[Floats, Floats]:
     ([[1.0, 1.0, 2.0, 2.0]], [[1.0, 5.0, 5.0, 5.0]])
     """
     values = np.ascontiguousarray(values, values.dtype if values.dtype in kernels.RANGE else np.float64)
-    (rows, columns), (lowest, highest) = values.shape[-2:], np.empty((2, *values.shape), values.dtype)
+    (rows, columns), lowest, highest = values.shape[-2:], np.empty_like(values), np.empty_like(values)
     n, scratch = values.size // max(rows * columns, 1), np.empty((2, columns + 2 * radius), values.dtype)
     kernels.RANGE[values.dtype](n, rows, columns, radius, values, scratch, lowest, highest)
     return lowest, highest
