@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from scipy.ndimage import uniform_filter
 
+from sparsedepth.chosen_pixels import BoxCounts, Neighbours, gather, ring_offsets, square_offsets
 from sparsedepth.components import connected_components
 from sparsedepth.neighbourhood import (
-    BoxCounts,
-    Neighbours,
+    block_range,
     box_mean,
     box_sum,
-    gather,
     local_range,
     local_variance,
-    square_offsets,
 )
 
 OFFSETS = np.array([(0, 0), (-3, 1), (2, -2), (0, 3), (1, 0)])
@@ -141,6 +139,56 @@ def test_counts_are_exact(side):
     counts = BoxCounts.of(values, where, max_side=5)
     np.testing.assert_array_equal(counts.within(side), sums[where])
     np.testing.assert_array_equal(counts.around(side), (sums - values)[where])
+
+
+def sorted_distances(depth, row, column, radius):
+    others = np.delete(square(depth, row, column, radius), ((2 * radius + 1) ** 2) // 2)
+    distances = np.abs(others - depth[row, column])
+    return np.sort(np.where(np.isnan(distances), np.inf, distances)), others[np.isfinite(others)]
+
+
+@pytest.mark.parametrize("kept", [4, 11, 16])
+def test_the_nearest_within_rings_are_those_of_sorted_squares(holed, kept):
+    where, (offsets, ends) = np.isfinite(holed), ring_offsets(1, 2, 3)
+    neighbours = Neighbours.at(holed.shape, where, offsets)
+    found = neighbours.nearest(neighbours.pad(holed), ends, kept)
+    for ring, radius in enumerate((1, 2, 3)):
+        each = [sorted_distances(holed, row, column, radius)[0][:kept] for row, column in np.argwhere(where)]
+        expected = np.full((kept, int(where.sum())), np.inf, np.float32)
+        for pixel, distances in enumerate(each):
+            expected[: len(distances), pixel] = distances
+        np.testing.assert_array_equal(found[ring], expected)
+
+
+def test_spreads_are_those_of_the_values_in_squares(holed):
+    where, (offsets, ends) = np.isfinite(holed), ring_offsets(1, 2)
+    neighbours, limits = Neighbours.at(holed.shape, where, offsets), np.linspace(0.1, 2.0, where.sum())
+    close, wide, low, high, similar = neighbours.spread(neighbours.pad(holed), ends, limits)
+    for pixel, (row, column) in enumerate(np.argwhere(where)):
+        for radius, median in ((1, close), (2, wide)):
+            others = np.sort(sorted_distances(holed, row, column, radius)[1])
+            assert median[pixel] == (others[round((len(others) - 1) / 2)] if len(others) else 0)
+        assert (low[pixel], high[pixel]) == ((others[0], others[-1]) if len(others) else (0, 0))
+        assert similar[pixel] == (np.abs(others - holed[row, column]).astype(float) < limits[pixel]).sum()
+
+
+def test_a_neighbour_exactly_at_the_limit_is_not_similar():
+    depth, (offsets, ends) = np.array([[0.0, 0.1]], np.float32), ring_offsets(1)
+    neighbours = Neighbours.at(depth.shape, (np.array([0]), np.array([0])), offsets)
+    apart = float(depth[0, 1])
+    limits = (np.nextafter(apart, 0), apart, np.nextafter(apart, 1))
+    found = [neighbours.spread(neighbours.pad(depth), ends, np.array([limit]))[-1, 0] for limit in limits]
+    assert found == [0, 0, 1]
+
+
+def test_blocks_are_squares_of_two_without_missing_pixels(holed):
+    def least(row, column):
+        corners = product((row - 1, row), (column - 1, column))
+        blocks = [[at(holed, top + down, left + right) for down in (0, 1) for right in (0, 1)] for top, left in corners]
+        return min(np.nan_to_num(np.ptp(np.array(block, np.float32)), nan=np.inf) for block in blocks)
+
+    np.testing.assert_array_equal(block_range(holed), each_pixel(holed, least))
+    np.testing.assert_array_equal(block_range(np.stack([holed, holed + 1]))[0], block_range(holed))
 
 
 def flooded(values, max_step, offsets, within):

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsedepth import Origin, denoise
+from sparsedepth.chosen_pixels import BoxCounts
 from sparsedepth.data.synthetic import corrupted
-from sparsedepth.neighbourhood import BoxCounts
 from sparsedepth.patches import SYMMETRIES, turned
 from sparsedepth.restore import outliers
 from sparsedepth.restore.noise_model import ImpulseNoise
@@ -84,7 +84,7 @@ def test_counts_are_those_of_the_windows_as_far_as_they_lie_within_the_map(side)
 
 def test_asymmetry_is_the_same_if_near_and_far_are_exchanged():
     _, scores = scored(noisy_step())
-    where = scores.score > CHOSEN.min_score
+    where = np.nonzero(scores.score > CHOSEN.min_score)
     suspects = BoxCounts.of(scores.score > outliers.COUNTED_SCORE, where, max(outliers.SUSPECT_WINDOWS_PX))
     mirrored = replace(scores, value=-scores.value, residual=-scores.residual)
     ours, theirs = (

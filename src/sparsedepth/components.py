@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csgraph
 
-from sparsedepth.neighbourhood import Neighbours
+from sparsedepth.chosen_pixels import Neighbours
 
 FORWARD_OFFSETS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, -1), (1, 0), (1, 1))}
 """Rows and columns from a pixel to the neighbours that follow it, by connectivity."""

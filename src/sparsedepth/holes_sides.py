@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.chosen_pixels import gather, square_offsets
 from sparsedepth.holes_guide import PictureSettings
 from sparsedepth.holes_rays import NOTHING, Candidates, Planes, Rays, Tolerance
-from sparsedepth.neighbourhood import gather, square_offsets
 from sparsedepth.surfaces import SurfaceSettings
 from sparsedepth.vocabulary import Floats, Vector
 

@@ -1,4 +1,4 @@
-"""Arithmetic on the neighbourhoods of pixels: values at offsets, ranges, sums and medians.
+"""Arithmetic on the neighbourhoods of all pixels: ranges, means and medians.
 
 Maps are (height, width); stacks of maps with leading axes are treated map by map. NaN marks missing pixels.
 """
@@ -6,109 +6,18 @@ Maps are (height, width); stacks of maps with leading axes are treated map by ma
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsedepth.kernels import neighbours as kernels
-from sparsedepth.vocabulary import DepthMap, Floats, Vector
-
-Pixels = NDArray[np.bool_] | tuple[NDArray[np.intp], ...]
-"""A mask of pixels, or their index arrays as `numpy.nonzero` returns them."""
+from sparsedepth.vocabulary import DepthMap, Floats
 
 NEIGHBOUR_RADIUS_PX = 2
 """Radius of the window in which neighbours of similar depth are searched."""
 
 GRID_OFFSETS_PX = (-3, -1, 1, 3)
 """Rows and columns around a pixel of the grid of `grid_median`."""
-
-
-def square_offsets(radius: int) -> NDArray[np.intp]:
-    """List the offsets to all neighbours within a square, row by row and without the centre.
-
-    Returns
-    -------
-    ndarray of int, shape ((2 * radius + 1)**2 - 1, 2)
-        Rows down and columns to the right.
-
-    Examples
-    --------
-    >>> square_offsets(1).tolist()
-    [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]]
-    """
-    square = np.indices((2 * radius + 1, 2 * radius + 1)).reshape(2, -1).T - radius
-    return square[np.abs(square).max(axis=1) > 0]
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """Flat indices of chosen pixels and of their neighbours, into maps padded so that none lies outside."""
-
-    padding: tuple[tuple[int, int], ...]
-    """As `numpy.pad` takes it."""
-    centre: NDArray[np.intp]
-    """The chosen pixels (pixels,)."""
-    shift: NDArray[np.intp]
-    """What takes a pixel to each of its neighbours (neighbours,)."""
-
-    @classmethod
-    def at(cls, shape: tuple[int, ...], where: Pixels, offsets: NDArray[np.intp]) -> Neighbours:
-        """Index the neighbours of some pixels of maps of a shape.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Shape of the map, or of the stack of maps.
-        where : ndarray of bool, or tuple of ndarray of int
-            The pixels: a mask, or their indices along each axis.
-        offsets : ndarray of int, shape (neighbours, 2)
-            Rows down and columns to the right.
-        """
-        radius = int(np.abs(offsets).max(initial=0))
-        padding = ((0, 0),) * (len(shape) - 2) + ((radius, radius),) * 2
-        padded = tuple(size + sum(pad) for size, pad in zip(shape, padding, strict=True))
-        *which, row, column = where if isinstance(where, tuple) else np.nonzero(where)
-        centre = np.ravel_multi_index((*which, row + radius, column + radius), padded)
-        return cls(padding, centre, offsets @ np.array([padded[-1], 1]))
-
-    def pad(self, values: NDArray[Any], fill: float = np.nan) -> NDArray[Any]:
-        """Flatten a map, padded with a value, to what the indices refer to."""
-        return np.pad(values, self.padding, constant_values=fill).ravel()
-
-    def index(self, pixels: slice = slice(None)) -> NDArray[np.intp]:
-        """Index the neighbours of a range of the chosen pixels (pixels, neighbours)."""
-        return self.centre[pixels, None] + self.shift
-
-
-def gather(values: NDArray[Any], where: Pixels, offsets: NDArray[np.intp], fill: float = np.nan) -> NDArray[Any]:
-    """Take the values at offsets from chosen pixels.
-
-    Parameters
-    ----------
-    values : ndarray, shape (..., height, width)
-        A map, or a stack of maps.
-    where : ndarray of bool, or tuple of ndarray of int
-        The chosen pixels: a mask, or their indices along each axis.
-    offsets : ndarray of int, shape (neighbours, 2)
-        Rows down and columns to the right.
-    fill : float
-        The value beyond the border.
-
-    Returns
-    -------
-    ndarray, shape (pixels, neighbours)
-        The values, in the order of the pixels and of the offsets.
-
-    Examples
-    --------
-    >>> values = np.arange(6.0).reshape(2, 3)
-    >>> gather(values, values == 4, np.array([(-1, 0), (0, 1), (1, 0)])).tolist()
-    [[1.0, 5.0, nan]]
-    """
-    neighbours = Neighbours.at(values.shape, where, offsets)
-    return neighbours.pad(values, fill)[neighbours.index()]
 
 
 def local_range(values: Floats, radius: int) -> tuple[Floats, Floats]:
@@ -166,7 +75,7 @@ def box_mean(values: Floats, side: int, mode: Literal["nearest", "constant"] = "
 def box_sum(values: Floats, side: int) -> Floats:
     """Add the values in a square about each pixel, zero beyond the border.
 
-    Sums of whole numbers are whole up to rounding only; `BoxCounts` are exact.
+    Sums of whole numbers are whole up to rounding only; `chosen_pixels.BoxCounts` are exact.
 
     Examples
     --------
@@ -188,48 +97,18 @@ def local_variance(values: Floats, side: int) -> Floats:
     return np.maximum(square - np.square(mean), 0)
 
 
-@dataclass(frozen=True, eq=False)
-class BoxCounts:
-    """Exact sums of small whole numbers in squares about chosen pixels, from one integral image.
+def block_range(depth: DepthMap) -> Floats:
+    """Find the least range of the four squares of 2x2 pixels that hold each pixel; infinity where none is valid.
 
     Examples
     --------
-    >>> values = np.array([[1, 0, 1, 1]], np.int8)
-    >>> counts = BoxCounts.of(values, values > 0, max_side=3)
-    >>> counts.within(3).tolist(), counts.around(3).tolist()
-    ([1.0, 2.0, 2.0], [0.0, 1.0, 1.0])
+    >>> block_range(np.array([[1.0, 1.5, 9.0], [1.0, 2.0, 9.0]])).tolist()
+    [[1.0, 1.0, 7.5], [1.0, 1.0, 7.5]]
     """
-
-    table: NDArray[np.int32]
-    """The sum of all values above and to the left, of the padded map."""
-    at: tuple[NDArray[np.intp], ...]
-    """The indices of the chosen pixels in the table."""
-    own: NDArray[np.int32]
-    """The value of each chosen pixel."""
-
-    @classmethod
-    def of(cls, values: NDArray[np.bool_ | np.int8], where: NDArray[np.bool_], max_side: int) -> BoxCounts:
-        """Prepare the sums about the pixels of a mask, in squares up to a side in pixels; zero beyond the border."""
-        radius = max_side // 2
-        padding = [(0, 0)] * (values.ndim - 2) + [(radius + 1, radius)] * 2
-        table = np.pad(values, padding).cumsum(axis=-1, dtype=np.int32)
-        np.cumsum(table, axis=-2, out=table)
-        *which, row, column = np.nonzero(where)
-        return cls(table, (*which, row + radius, column + radius), values[where].astype(np.int32))
-
-    def within(self, side: int) -> Vector:
-        """Add all values in the square of an odd side about each chosen pixel."""
-        before, behind = -(side // 2), side // 2 + 1
-        *which, row, column = self.at
-        above, all_of_it = (
-            self.table[*which, row + down, column + behind] - self.table[*which, row + down, column + before]
-            for down in (before, behind)
-        )
-        return (all_of_it - above).astype(np.float64)
-
-    def around(self, side: int) -> Vector:
-        """Add all values in the square of an odd side about each chosen pixel, without the pixel's own."""
-        return self.within(side) - self.own
+    (rows, columns), depth = depth.shape[-2:], np.ascontiguousarray(depth, np.float32)
+    least, scratch = np.empty(depth.shape, np.float32), np.empty((2, columns + 1), np.float32)
+    kernels.blocks(depth.size // max(rows * columns, 1), rows, columns, depth, scratch, least)
+    return least
 
 
 def nearest_depth_distance(depth: DepthMap) -> Floats:

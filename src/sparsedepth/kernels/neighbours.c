@@ -88,3 +88,47 @@ KERNEL void neighbours_grid_median(int64_t n, int64_t height, int64_t width, int
             for (int64_t at = 0; at < width; at++) out[at] = rows[SIDE + ALL / 2][at];
         }
 }
+
+/* Sum maps of small whole numbers above and to the left of each place, the maps padded with zeros.
+ *
+ * values: (n, height, width). table: (n, height + 2 radius + 1, width + 2 radius + 1).
+ */
+KERNEL void neighbours_table(int64_t n, int64_t height, int64_t width, int64_t radius, const int8_t *values,
+                             int32_t *table) {
+    const int64_t pitch = width + 2 * radius + 1, rows = height + 2 * radius + 1, before = radius + 1;
+    for (int64_t map = 0; map < n; map++, values += height * width)
+        for (int64_t row = 0; row < rows; row++, table += pitch) {
+            const int inside = row >= before && row < before + height;
+            int32_t sum = 0;
+            for (int64_t at = 0; at < pitch; at++) table[at] = 0;
+            if (inside)
+                for (int64_t at = 0; at < width; at++) table[before + at] = sum += values[(row - before) * width + at];
+            for (int64_t at = before + width; at < pitch; at++) table[at] = sum;
+            if (row)
+                for (int64_t at = 0; at < pitch; at++) table[at] += table[at - pitch];
+        }
+}
+
+/* Take from each pixel of a map the least range of the four squares of 2x2 pixels that hold it; infinite where none is
+ * without missing pixels. scratch: (2, width + 1). out: (height, width). */
+KERNEL void neighbours_blocks(int64_t n, int64_t height, int64_t width, const float *values, float *scratch, float *out) {
+    float *rows[2] = {scratch, scratch + width + 1};
+    for (int64_t map = 0; map < n; map++, values += height * width, out += height * width) {
+        for (int64_t at = 0; at <= width; at++) rows[0][at] = __builtin_inff();
+        for (int64_t row = 0; row < height; row++) {
+            const float *here = values + row * width, *below = here + width;
+            float *above_me = rows[row % 2], *below_me = rows[(row + 1) % 2];
+            for (int64_t at = 0; at <= width; at++) below_me[at] = __builtin_inff();
+            if (row + 1 < height)
+                for (int64_t at = 1; at < width; at++) {
+                    const float up = most(most(here[at - 1], here[at]), most(below[at - 1], below[at]));
+                    const float low = least(least(here[at - 1], here[at]), least(below[at - 1], below[at]));
+                    const float sum = here[at - 1] + here[at] + below[at - 1] + below[at];
+                    below_me[at] = sum == sum ? up - low : __builtin_inff();
+                }
+            for (int64_t at = 0; at < width; at++)
+                out[row * width + at] =
+                    least(least(above_me[at], above_me[at + 1]), least(below_me[at], below_me[at + 1]));
+        }
+    }
+}

@@ -1,4 +1,4 @@
-"""Ranks and means of the neighbours of each pixel: what neighbours.c computes."""
+"""Ranks and means of the neighbours of each pixel: what neighbours.c and chosen.c compute."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ nearest = kernel("neighbours_nearest", *(INT,) * 4, _F, _F, _F)
 
 grid_median = kernel("neighbours_grid_median", *(INT,) * 4, _I, INT, INT, _I, _F, _F, _F)
 """Compute medians: (n, height, width, reach, offsets, sorting, merging, pairs, values, scratch, out)."""
+
+table = kernel("neighbours_table", *(INT,) * 4, array(np.int8), array(np.int32))
+"""Sum whole numbers above and to the left: (n, height, width, radius, values, table)."""
+
+chosen_nearest = kernel("chosen_nearest", INT, _I, _F, INT, _I, _I, INT, _F)
+"""Sort distances in depth: (n, centre, values, rings, ends, shifts, kept, out)."""
+
+chosen_spread = kernel("chosen_spread", INT, _I, _F, INT, _I, _I, _F, _F)
+"""Find medians, extremes and similar neighbours: (n, centre, values, rings, ends, shifts, limits, out)."""
+
+blocks = kernel("neighbours_blocks", INT, INT, INT, _F, _F, _F)
+"""Find the least range of 2x2 pixels: (n, height, width, values, scratch, out)."""
 
 _D = array(np.float64)
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, label
 
+from sparsedepth.chosen_pixels import gather, square_offsets
 from sparsedepth.components import connected_components
-from sparsedepth.neighbourhood import gather, square_offsets
 from sparsedepth.restore.scores import median_step
 from sparsedepth.restore.settings import ClusterSettings, Settings, StuckSettings
 from sparsedepth.tiling import Tile

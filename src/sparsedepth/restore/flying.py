@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from sparsedepth.chosen_pixels import gather, square_offsets
 from sparsedepth.components import FORWARD_OFFSETS
 from sparsedepth.fitted import load_fitted
-from sparsedepth.neighbourhood import gather, local_range, square_offsets
+from sparsedepth.neighbourhood import local_range
 from sparsedepth.restore.artefacts import Removal
 from sparsedepth.restore.scores import median_step
 from sparsedepth.restore.settings import FlyingSettings, Settings

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from sparsedepth.chosen_pixels import BoxCounts, Neighbours, ring_offsets
 from sparsedepth.coding.matmul import row_stable_matmul
 from sparsedepth.fitted import load_fitted
-from sparsedepth.neighbourhood import BoxCounts, Neighbours, box_mean, square_offsets
+from sparsedepth.neighbourhood import block_range, box_mean
 from sparsedepth.restore.noise_model import ImpulseNoise
 from sparsedepth.restore.scores import PixelScores, difference_floor
 from sparsedepth.restore.settings import Settings
 from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
 
-NEIGHBOUR_RANKS = {1: (0, 1, 3), 2: (0, 1, 2, 4, 7), 3: (0, 3, 10)}
-"""Radius in pixels -> ranks of the neighbours, by distance in depth, whose distance is a feature."""
-NEAR_OFFSETS = square_offsets(3)
-NEAR_RADII = np.abs(NEAR_OFFSETS).max(axis=1)
-FAR_OFFSETS = 3 * square_offsets(3)[np.abs(square_offsets(3)).max(axis=1) > 1]
+NEAR_OFFSETS, NEAR_ENDS = ring_offsets(1, 2, 3)
+NEAR_RANKS = ((0, 1, 3), (0, 1, 2, 4, 7), (0, 3, 10))
+"""Ranks of the neighbours within each ring, by distance in depth, whose distance is a feature."""
+FAR_OFFSETS, FAR_ENDS = 3 * ring_offsets(2, 3)[0], np.array([40])
 """A sparse grid of pixels beyond the near ones, up to nine pixels away."""
 FAR_RANKS = (0, 3)
 """Ranks of the far neighbours, by distance in depth, whose distance is a feature."""
@@ -36,7 +36,10 @@ SUSPECT_WINDOWS_PX, COUNTED_SCORE = (5, 9, 21), 1.0
 FEATURE_CLIP = 4.0
 """Largest size of a standardised feature. As in training, like all constants above."""
 PIXELS_PER_BATCH = 2**16
-"""Pixels whose neighbours are gathered together; memory only."""
+"""Pixels that the network judges together; memory only."""
+
+Indices = tuple[NDArray[np.intp], ...]
+"""Indices of pixels along each axis, as `numpy.nonzero` returns them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +130,17 @@ class OutlierModel:
 
     def penalties(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Vector:
         """Return what the log-odds of pixels lose in uniform blocks and beyond the amplitude of the noise."""
-        in_block = self.in_uniform_block(tile, scores)[where]
-        return np.where(in_block, -self.settings.outliers.max_penalty, self.amplitude_penalty(scores.at(where)))
+        at = np.flatnonzero(where)
+        theirs, least = scores.at(at), block_range(tile.depth).ravel()[at]
+        in_block = self._is_uniform(least, theirs.residual, self._floor_at(tile, at))
+        return np.where(in_block, -self.settings.outliers.max_penalty, self.amplitude_penalty(theirs))
 
     def in_uniform_block(self, tile: Tile, scores: PixelScores) -> NDArray[np.bool_]:
         """Mark pixels of a 2x2 block of similar depths: corners of structures, not noise."""
-        padding = [(0, 0)] * (tile.depth.ndim - 2) + [(1, 1)] * 2
-        depth = np.pad(tile.depth, padding, constant_values=np.nan)
-        four = [depth[..., down : down - 1 or None, right : right - 1 or None] for down in (0, 1) for right in (0, 1)]
-        spread = np.nan_to_num(reduce(np.maximum, four) - reduce(np.minimum, four), nan=np.inf)
-        least = reduce(np.minimum, (spread[..., a : a - 1 or None, b : b - 1 or None] for a in (0, 1) for b in (0, 1)))
-        similar = self.settings.outliers.block_similarity * np.abs(scores.residual)
-        return least <= np.maximum(self._floor(tile), similar)
+        return self._is_uniform(block_range(tile.depth), scores.residual, self._floor(tile))
+
+    def _is_uniform(self, least: Floats, residual: Floats, floor: Floats) -> NDArray[np.bool_]:
+        return least <= np.maximum(floor, self.settings.outliers.block_similarity * np.abs(residual))
 
     def amplitude_penalty(self, scores: PixelScores) -> Vector:
         """Return what the log-odds lose where a residual exceeds the noise's amplitude, unless it is isolated."""
@@ -155,10 +157,11 @@ class OutlierModel:
 
         Lengths are relative to the difference floor; the residual also to the amplitude of the noise.
         """
-        depth, noise = tile.depth, self.noise
-        valid = BoxCounts.of(tile.valid, where, max(SUSPECT_WINDOWS_PX))
-        suspects = BoxCounts.of(scores.score > COUNTED_SCORE, where, max(SUSPECT_WINDOWS_PX))
-        size, floor = np.abs(scores.residual[where]), np.broadcast_to(self._floor(tile), depth.shape)[where]
+        noise, at = self.noise, np.flatnonzero(where)
+        pixels, theirs, floor = np.unravel_index(at, where.shape), scores.at(at), self._floor_at(tile, at)
+        valid = BoxCounts.of(tile.valid, pixels, max(SUSPECT_WINDOWS_PX))
+        suspects = BoxCounts.of(scores.score > COUNTED_SCORE, pixels, max(SUSPECT_WINDOWS_PX))
+        size = np.abs(theirs.residual)
         mean_residual = box_mean(
             np.minimum(np.abs(scores.residual), 1).astype(np.float32), SUSPECT_WINDOWS_PX[-1], mode="constant"
         )
@@ -166,32 +169,37 @@ class OutlierModel:
             _log(size / noise.amplitude),
             np.full(len(size), np.log(max(noise.fraction, 1e-4))),
             np.full(len(size), np.log(noise.amplitude)),
-            _log(scores.score[where]),
+            _log(theirs.score),
             _log(size / floor),
-            _log(np.sqrt(scores.patch_variance[where]) / floor),
-            _log(scores.local_residual[where] / floor),
+            _log(np.sqrt(theirs.patch_variance) / floor),
+            _log(theirs.local_residual / floor),
             *(valid.within(side) / side**2 for side in (3, 5)),
             *(np.minimum(suspects.around(side) / np.maximum(valid.around(side), 1), 1) for side in SUSPECT_WINDOWS_PX),
-            _log(mean_residual[where] / floor),
-            *_near_features(depth, size, floor, where),
-            *self._asymmetry(scores, suspects, where),
-            *_far_features(depth, floor, where),
+            _log(mean_residual.ravel()[at] / floor),
+            *_near_features(tile.depth, size, floor, pixels),
+            *self._asymmetry(scores, suspects, pixels),
+            *_far_features(tile.depth, floor, pixels),
         ]
         return np.stack(columns, axis=1, dtype=np.float32)
 
-    def _asymmetry(self, scores: PixelScores, suspects: BoxCounts, where: NDArray[np.bool_]) -> list[Vector]:
+    def _asymmetry(self, scores: PixelScores, suspects: BoxCounts, pixels: Indices) -> list[Vector]:
         """Compute how many more suspects lie on the pixel's side of the coded surface: nearby, and in the map.
 
         The map's asymmetry does not count for isolated pixels: outliers may be one-sided by chance.
         """
-        side = np.sign(scores.residual)
-        sides = np.where(scores.score > COUNTED_SCORE, side, 0).astype(np.int8)
-        nearby = BoxCounts.of(sides, where, max(SUSPECT_WINDOWS_PX)).around(SUSPECT_WINDOWS_PX[-1])
-        of_map = np.where(self.is_isolated(scores), 0, self.noise.asymmetry)
-        return [side[where] * nearby / (suspects.around(SUSPECT_WINDOWS_PX[-1]) + 1), (side * of_map)[where]]
+        sides = np.where(scores.score > COUNTED_SCORE, np.sign(scores.residual), 0).astype(np.int8)
+        nearby = BoxCounts.of(sides, pixels, max(SUSPECT_WINDOWS_PX)).around(SUSPECT_WINDOWS_PX[-1])
+        theirs = scores.at(np.ravel_multi_index(pixels, sides.shape))
+        side, of_map = np.sign(theirs.residual), np.where(self.is_isolated(theirs), 0, self.noise.asymmetry)
+        return [side * nearby / (suspects.around(SUSPECT_WINDOWS_PX[-1]) + 1), side * of_map]
 
     def _floor(self, tile: Tile) -> Floats:
         return difference_floor(tile, self.step, self.settings.scores)
+
+    def _floor_at(self, tile: Tile, at: NDArray[np.intp]) -> Floats:
+        """Return the difference floor at flat indices."""
+        floor = self._floor(tile)
+        return floor.ravel()[at] if np.ndim(floor) else np.broadcast_to(floor, len(at))
 
     def _sensor_weight(self, scores: PixelScores, sensor: Floats) -> Floats:
         """Return the weight of the coded value where the sensor gives a variance.
@@ -208,50 +216,24 @@ class OutlierModel:
         return expit(-log_odds) * sensor / right
 
 
-def _far_features(depth: DepthMap, floor: Vector, where: NDArray[np.bool_]) -> list[Vector]:
+def _far_features(depth: DepthMap, floor: Vector, pixels: Indices) -> list[Vector]:
     """Compute the distances in depth to the nearest of the far neighbours."""
-    value, neighbours = depth[where], Neighbours.at(depth.shape, where, FAR_OFFSETS)
-    padded = neighbours.pad(depth)
-    nearest = np.empty((len(value), len(FAR_RANKS)), value.dtype)
-    for batch in _batches(len(value)):
-        distance = np.abs(padded[neighbours.index(batch)] - value[batch, None])
-        distance[np.isnan(distance)] = np.inf
-        nearest[batch] = np.partition(distance, FAR_RANKS, axis=1)[:, FAR_RANKS]
-    return [_log(nearest[:, i] / floor) for i in range(len(FAR_RANKS))]
+    neighbours = Neighbours.at(depth.shape, pixels, FAR_OFFSETS)
+    nearest = neighbours.nearest(neighbours.pad(depth.astype(np.float32)), FAR_ENDS, max(FAR_RANKS) + 1)[0]
+    return [_log(nearest[rank] / floor) for rank in FAR_RANKS]
 
 
-def _near_features(depth: DepthMap, size: Vector, floor: Vector, where: NDArray[np.bool_]) -> list[Vector]:
+def _near_features(depth: DepthMap, size: Vector, floor: Vector, pixels: Indices) -> list[Vector]:
     """Compute the distances in depth to the nearest neighbours, to their median and to their range."""
-    value, neighbours = depth[where], Neighbours.at(depth.shape, where, NEAR_OFFSETS)
-    padded = neighbours.pad(depth)
-    columns = [
-        _neighbour_features(padded[neighbours.index(batch)], value[batch], size[batch], floor[batch])
-        for batch in _batches(len(value))
-    ]
-    return [np.concatenate(column) for column in zip(*columns, strict=True)]
-
-
-def _neighbour_features(around: Floats, value: Vector, size: Vector, floor: Vector) -> list[Vector]:
-    """Compute the near features of one batch of pixels from their neighbours (pixels, neighbours)."""
-    distance = np.abs(around - value[:, None])
-    distance[np.isnan(distance)] = np.inf
-    columns = []
-    for radius, ranks in NEIGHBOUR_RANKS.items():
-        nearest = np.sort(distance[:, radius >= NEAR_RADII], axis=1)
-        columns += [_log(nearest[:, rank] / floor) for rank in ranks]
-    close, wide = (np.sort(around[:, radius >= NEAR_RADII], axis=1) for radius in (1, 2))
-    columns += [_log(np.abs(value - _quantile(ordered, 0.5)) / floor) for ordered in (close, wide)]
-    low, high = _quantile(wide, 0), _quantile(wide, 1)
+    neighbours = Neighbours.at(depth.shape, pixels, NEAR_OFFSETS)
+    padded = neighbours.pad(depth.astype(np.float32))
+    value = padded[neighbours.centre]
+    nearest = neighbours.nearest(padded, NEAR_ENDS, max(map(max, NEAR_RANKS)) + 1)
+    columns = [_log(nearest[ring, rank] / floor) for ring, ranks in enumerate(NEAR_RANKS) for rank in ranks]
+    *medians, low, high, similar = neighbours.spread(padded, NEAR_ENDS[:2], size / 2)
+    columns += [_log(np.abs(value - median) / floor) for median in medians]
     outside = np.maximum(value - high, low - value) / floor
-    similar = (distance[:, NEAR_RADII <= 2] < size[:, None] / 2).sum(axis=1)
     return [*columns, np.sign(outside) * np.log1p(np.abs(outside)), _log((high - low) / floor), similar]
-
-
-def _quantile(ordered: Floats, fraction: float) -> Vector:
-    """Return the quantile of each sorted row with NaN last; 0 for rows without values."""
-    last = np.isfinite(ordered).sum(axis=1) - 1
-    at = np.maximum(np.rint(last * fraction).astype(np.intp), 0)
-    return np.nan_to_num(np.take_along_axis(ordered, at[:, None], axis=1)[:, 0])
 
 
 def _batches(n_pixels: int) -> list[slice]:
