@@ -406,7 +406,7 @@ def test_expected_errors_are_sums_of_what_was_missed_kept_and_corrected(rng):
     about = np.log(np.maximum(scores.local_residual, 1e-3))
     missed = np.interp(wide, LOG_RANGE_KNOTS, given.missed) + 0.5 * about - 0.2 * np.log(0.05)
     missed = np.exp(np.minimum(missed + np.log(0.05) - np.log(0.7), settings.max_log_error))
-    assert_allclose(missed_outlier_error(noise, wide, about, settings), missed)
+    assert_allclose(missed_outlier_error(noise, wide, about, settings), missed, rtol=2e-6)
     left = blend_error(scores, Posterior(p, weight))
     kept = np.where(p > 0, left + np.exp(-3.0) * left**0.4, left)
     some = np.clip(p, 1e-6, 1 - 1e-6)
@@ -414,7 +414,7 @@ def test_expected_errors_are_sums_of_what_was_missed_kept_and_corrected(rng):
     disagreement = np.log(np.maximum(scores.patch_variance, 1e-6))
     wrong = 0.1 * about + 0.2 * disagreement + 0.3 * np.log(0.05) + 0.4 * scores.near_border + 0.5 * close + 0.6 * wide
     after = clean * (weight * scores.residual) ** 2 + (1 - clean) * expit(wrong)
-    assert_allclose(found, np.where(corrected, after, missed + kept))
+    assert_allclose(found, np.where(corrected, after, missed + kept), rtol=2e-6)
 
 
 def test_the_most_certain_pixels_share_the_mean_of_their_part(rng):

@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csgraph
 
-from sparsedepth.chosen_pixels import Neighbours
+from sparsedepth.kernels import components as kernels
 
 FORWARD_OFFSETS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, -1), (1, 0), (1, 1))}
 """Rows and columns from a pixel to the neighbours that follow it, by connectivity."""
@@ -45,27 +44,11 @@ def connected_components(
     [[1, 1, 2], [3, 3, 2]]
     """
     height, width = values.shape[:2]
-    forward = np.array(FORWARD_OFFSETS[connectivity])
-    if within is None:
-        within, offsets = np.ones((height, width), bool), forward
-    else:
-        offsets = np.concatenate([forward, -forward])
-    neighbours = Neighbours.at((height, width), within, offsets)
-    node = np.zeros((height, width), np.intp)
-    node[within] = np.arange(1, len(neighbours.centre) + 1)
-    first, which = np.nonzero(_are_alike(values, neighbours, max_step))
-    second = neighbours.pad(node, 0)[neighbours.centre[first] + neighbours.shift[which]]
-    n_nodes = len(neighbours.centre) + 1
-    graph = coo_array((np.ones(len(first), np.int8), (first + 1, second)), shape=(n_nodes, n_nodes))
-    return csgraph.connected_components(graph, directed=False)[1][node]
-
-
-def _are_alike(values: NDArray[Any], neighbours: Neighbours, max_step: float) -> NDArray[np.bool_]:
-    """Tell which neighbours differ by at most a step in every channel; none beyond the border does."""
-    channels = values.astype(np.result_type(values, np.float32), copy=False).reshape(*values.shape[:2], -1)
-    alike = np.ones((len(neighbours.centre), len(neighbours.shift)), bool)
-    for channel in np.moveaxis(channels, -1, 0):
-        padded = neighbours.pad(channel)
-        for k, shift in enumerate(neighbours.shift):
-            alike[:, k] &= np.abs(padded[neighbours.centre] - padded[neighbours.centre + shift]) <= max_step
-    return alike
+    values = values.astype(np.result_type(values, np.float32), copy=False)
+    values = np.ascontiguousarray(values, values.dtype if values.dtype in kernels.COMPONENTS else np.float64)
+    within = np.ones((height, width), bool) if within is None else np.ascontiguousarray(within, bool)
+    forward, channels = np.array(FORWARD_OFFSETS[connectivity], np.int64), values.size // max(height * width, 1)
+    parents, numbers = np.empty(height * width + 1, np.int32), np.empty((height, width), np.int32)
+    sizes, step = (height, width, channels), float(max_step)
+    kernels.COMPONENTS[values.dtype](*sizes, values, step, within, len(forward), forward, parents, numbers)
+    return numbers

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from sparsedepth.ranks import quantile
 from sparsedepth.restore.scores import PixelScores
 from sparsedepth.restore.settings import NoiseModelSettings, SimulationSettings
 from sparsedepth.tiling import Tile
@@ -214,24 +215,24 @@ def _fit_smooth_part(
     settings: NoiseModelSettings,
 ) -> _Fit:
     """Fit the amplitude to the pixels of least local residual, a fraction of the map."""
-    added = simulation.noise != 0
-    limit = float(np.quantile(scores.local_residual[valid], fraction)) if fraction < 1 else np.inf
-    smooth = valid & (scores.local_residual <= limit)
+    added, n_valid = simulation.noise != 0, int(valid.sum())
+    limit = _quantile(scores.local_residual[valid], fraction) if fraction < 1 else np.inf
+    smooth = valid & (scores.local_residual <= limit) if fraction < 1 else valid
     # Noise raises the local residual around it, so all added noise counts, also what is no longer in the smooth part;
     # but the simulated parts may by chance have more or less smooth pixels than the map.
     sampled = simulation.sample(valid)
     smooth_sampled = (simulation.sample(scores.local_residual) <= limit)[sampled].mean()
-    ratio = (smooth.sum() / valid.sum()) / max(smooth_sampled, 1e-9)
+    ratio = (smooth.sum() / n_valid) / max(smooth_sampled, 1e-9)
     their_score = np.where(simulated.local_residual <= limit, simulated.score, -1)[added]
     score_before = simulation.sample(scores.score)[added]
     their_size = _log_size(simulated.residual[added])
-    score = scores.score.astype(np.float32, copy=False)
-    large = smooth & (score >= their_score[their_score >= 0].min(initial=np.inf))  # no threshold lies below
-    score, residual = score[large], scores.residual[large]
+    least_score = np.nextafter(np.float32(their_score[their_score >= 0].min(initial=np.inf)), np.float32(0))
+    large = np.flatnonzero(smooth & (scores.score > least_score))  # no threshold lies below
+    score, residual = scores.score.ravel()[large].astype(np.float32), scores.residual.ravel()[large]
     ordered = np.sort(score)
     best, least = None, np.inf
     for weight, amplitude in zip(weights, AMPLITUDES, strict=True):
-        outliers, threshold = _bound_fraction(ordered, valid.sum(), their_score, weight * ratio, settings)
+        outliers, threshold = _bound_fraction(ordered, n_valid, their_score, weight * ratio, settings)
         theirs, ours = their_score > threshold, np.flatnonzero(score > threshold)
         single = weight * (theirs & (score_before <= threshold))  # noise on top of noise is larger than what was added
         count, mass = len(ours), single.sum()
@@ -243,6 +244,10 @@ def _fit_smooth_part(
             least = misfit
     assert best is not None
     return best
+
+
+def _quantile(values: Vector, fraction: float) -> float:
+    return quantile(values, fraction, n=len(values))
 
 
 def _log_size(residuals: Vector) -> Vector:

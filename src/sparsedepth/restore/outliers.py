@@ -86,6 +86,10 @@ class Posterior:
     weight: Floats
     """Of the coded value; 1 where missing."""
 
+    def at(self, numbers: NDArray[np.intp]) -> Posterior:
+        """Select pixels by flat indices."""
+        return Posterior(self.probability.ravel()[numbers], self.weight.ravel()[numbers])
+
     def blend(self, depth: DepthMap, scores: PixelScores) -> Floats:
         """Return the weighted mean of measured and coded values; NaN where missing."""
         return np.where(np.isfinite(depth), depth - self.weight * scores.residual, np.nan)

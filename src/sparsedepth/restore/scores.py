@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.aggregate import PatchCoder, average_patches
 from sparsedepth.neighbourhood import box_mean, grid_median, nearest_depth_distance
+from sparsedepth.ranks import Steps
 from sparsedepth.restore.settings import ScoreSettings
 from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats
@@ -105,16 +106,10 @@ def difference_floor(tile: Tile, step: float, settings: ScoreSettings) -> Floats
 
 def quantization_step(depth: DepthMap, settings: ScoreSettings) -> float:
     """Estimate the step between the levels of a quantised map: a low percentile of its differences; 0 = continuous."""
-    steps = np.abs(np.concatenate([np.diff(depth, axis=axis).ravel() for axis in (0, 1)]))
-    steps = steps[np.isfinite(steps)]
-    equal = steps <= settings.equal_difference
-    if not len(steps) or equal.mean() < settings.min_equal_fraction or equal.all():
-        return 0.0
-    return float(np.percentile(steps[~equal], settings.step_percentile))
+    chosen = settings.equal_difference, settings.min_equal_fraction, settings.step_percentile
+    return Steps.of(depth).quantum(*chosen)
 
 
 def median_step(depth: DepthMap) -> float:
     """Return the median difference between adjacent pixels; 0 where there are none."""
-    steps = np.abs(np.concatenate([np.diff(depth, axis=axis).ravel() for axis in (0, 1)]))
-    steps = steps[np.isfinite(steps)]
-    return float(np.median(steps)) if len(steps) else 0.0
+    return Steps.of(depth).median()

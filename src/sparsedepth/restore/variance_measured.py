@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 
 from sparsedepth.fitted import load_fitted
 from sparsedepth.neighbourhood import local_range
+from sparsedepth.ranks import linear_curve
 from sparsedepth.restore.noise_model import ImpulseNoise
 from sparsedepth.restore.outliers import Posterior
 from sparsedepth.restore.scores import PixelScores
@@ -76,8 +77,8 @@ class LocalRange:
 
 
 def _log_range(values: Floats, radius: int, floor: float) -> Floats:
-    lowest, highest = local_range(values, radius)
-    return np.log(np.maximum(highest - lowest, 0) + floor)
+    lowest, highest = local_range(np.asarray(values, np.float32), radius)
+    return np.log(np.maximum(highest - lowest, 0) + np.float32(floor))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +115,7 @@ class MeasuredVariance:
         """Find the most certain pixels of a sample of the map."""
         few = np.flatnonzero(np.isfinite(restored) & ~corrected)
         few = few[:: -(-len(few) // settings.fit_pixels) or 1]
-        posterior = Posterior(posterior.probability.ravel()[few], posterior.weight.ravel()[few])
+        posterior = posterior.at(few)
         ranges = LocalRange.of(restored, settings.range_floor).at(few)
         none = np.zeros(len(few), bool)
         expected = expected_error(noise, ranges, scores.at(few), posterior, none, settings)
@@ -151,24 +152,34 @@ def expected_error(
     settings: VarianceSettings,
 ) -> Floats:
     """Return the expected squared error of each valid pixel, in map variances."""
-    coefficients, left = noise.coefficients, blend_error(scores, posterior)
+    coefficients, judged = noise.coefficients, _undecided(scores, posterior)
     expected = missed_outlier_error(noise, ranges.wide, log_residual(scores), settings)
-    expected += np.where(posterior.probability > 0, kept_suspect_error(coefficients, left), left)
+    left = blend_error(scores.at(judged), theirs := posterior.at(judged))
+    kept = np.where(theirs.probability > 0, kept_suspect_error(coefficients, left), left)
+    expected.ravel()[judged] += kept.astype(expected.dtype)
     if corrected.any():
-        theirs, about, probability = scores.at(corrected), ranges.at(corrected), posterior.probability[corrected]
-        wrong = expit(_linear(coefficients.corrected, features_of_corrected(noise.impulse, about, theirs)))
-        clean = expit(_linear(coefficients.clean, features_of_clean(noise.ambiguity, theirs, probability)))
-        moved = np.square(posterior.weight[corrected] * theirs.residual)
-        expected[corrected] = clean * moved + (1 - clean) * wrong
+        at = np.flatnonzero(corrected)
+        scores, about, posterior = scores.at(at), ranges.at(at), posterior.at(at)
+        wrong = expit(_linear(coefficients.corrected, features_of_corrected(noise.impulse, about, scores)))
+        clean = expit(_linear(coefficients.clean, features_of_clean(noise.ambiguity, scores, posterior.probability)))
+        moved = np.square(posterior.weight * scores.residual)
+        expected.ravel()[at] = clean * moved + (1 - clean) * wrong
     return expected
+
+
+def _undecided(scores: PixelScores, posterior: Posterior) -> NDArray[np.intp]:
+    """List the pixels, by flat indices, whose blend of measured and coded value is not the measured one for sure."""
+    either = (posterior.probability > 0) | (posterior.weight > 0)
+    return np.flatnonzero(either & (scores.residual != 0))
 
 
 def missed_outlier_error(noise: MapNoise, wide: Floats, residual: Floats, settings: VarianceSettings) -> Floats:
     """Return the expected squared error due to outliers that were not detected."""
     fraction, coefficients = _log_fraction(noise.impulse), noise.coefficients
-    log_error = np.interp(wide, LOG_RANGE_KNOTS, coefficients.missed) + coefficients.missed_slopes[0] * residual
-    log_error += coefficients.missed_slopes[1] * fraction
-    return np.exp(np.minimum(log_error + fraction - np.log(noise.impulse.amplitude), settings.max_log_error))
+    log_error = linear_curve(wide, LOG_RANGE_KNOTS, coefficients.missed)
+    log_error += np.float32(coefficients.missed_slopes[0]) * residual.astype(np.float32)
+    at_map = float(coefficients.missed_slopes[1] * fraction + fraction - np.log(noise.impulse.amplitude))
+    return np.exp(np.minimum(log_error + np.float32(at_map), np.float32(settings.max_log_error)))
 
 
 def kept_suspect_error(coefficients: MeasuredCoefficients, left: Floats) -> Floats:
