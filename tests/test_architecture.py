@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "belief": {"vocabulary", "checks", "containers", "dictionary", "coding", "parallel", "sensors", "tiling"},
     "process_pool": {"vocabulary", "messages"},
     "restorer_pool": {"vocabulary", "messages", "process_pool", "input_warnings"},
-    "tiling": {"vocabulary", "checks", "patches", "parallel"},
+    "tiling": {"vocabulary", "checks", "patches", "parallel", "ranks"},
     "sklearn": {"vocabulary", "dictionary", "patches", "coding", "restore", "sensors"},
     "coding": {
         "vocabulary",

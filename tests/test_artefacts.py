@@ -15,6 +15,7 @@ from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted, quantised, with_clusters, with_flying_pixels, with_missing
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
+from sparsedepth.ranks import Steps
 from sparsedepth.restore.artefacts import Components, OutlierClusters, Removal, StuckPixels, small_components
 from sparsedepth.restore.pipeline import find_artefacts
 from sparsedepth.restore.scores import quantization_step
@@ -113,7 +114,7 @@ def in_units(depth):
 
 def clusters_in(depth: DepthMap) -> OutlierClusters | None:
     unit = in_units(depth)
-    return OutlierClusters.fit(Tile.full(unit), quantization_step(unit, Settings().scores), Settings())
+    return OutlierClusters.fit(Tile.full(unit), quantization_step(Steps.of(unit), Settings().scores), Settings())
 
 
 BOTH_SIDES = [0.8, -0.8, 1.5, -1.0, -1.2, 0.9, 0.7, -1.4, 1.1, -0.6]

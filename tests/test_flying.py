@@ -25,6 +25,7 @@ from sparsedepth.data.synthetic import (
 )
 from sparsedepth.metrics import psnr
 from sparsedepth.patches import SYMMETRIES, turned
+from sparsedepth.ranks import Steps
 from sparsedepth.restore.flying import FlyingPixels
 from sparsedepth.restore.pipeline import find_artefacts
 from sparsedepth.restore.scores import quantization_step
@@ -56,7 +57,7 @@ def in_units(depth):
 
 def flying_in(depth) -> FlyingPixels | None:
     unit = in_units(depth)
-    return FlyingPixels.fit(Tile.full(unit), quantization_step(unit, Settings().scores), Settings())
+    return FlyingPixels.fit(Tile.full(unit), quantization_step(Steps.of(unit), Settings().scores), Settings())
 
 
 SCENES = [scene(seed=seed) for seed in range(3)]

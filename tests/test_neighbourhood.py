@@ -6,16 +6,17 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.ndimage import uniform_filter
+from scipy.ndimage import binary_dilation, uniform_filter
 
 from sparsedepth.chosen_pixels import BoxCounts, Neighbours, gather, ring_offsets, square_offsets
-from sparsedepth.components import connected_components
+from sparsedepth.components import connected_components, interior_pixels
 from sparsedepth.neighbourhood import (
     block_range,
     box_mean,
     box_sum,
     local_range,
     local_variance,
+    similar_neighbours,
 )
 
 OFFSETS = np.array([(0, 0), (-3, 1), (2, -2), (0, 3), (1, 0)])
@@ -179,6 +180,29 @@ def test_a_neighbour_exactly_at_the_limit_is_not_similar():
     limits = (np.nextafter(apart, 0), apart, np.nextafter(apart, 1))
     found = [neighbours.spread(neighbours.pad(depth), ends, np.array([limit]))[-1, 0] for limit in limits]
     assert found == [0, 0, 1]
+
+
+def test_similar_neighbours_are_counted(holed):
+    def count(row, column):
+        apart = np.abs(square(holed, row, column, 1) - holed[row, column])
+        return (apart <= np.float32(0.8)).sum() - np.isfinite(holed[row, column])
+
+    np.testing.assert_array_equal(similar_neighbours(holed, 0.8), each_pixel(holed, count))
+
+
+@pytest.mark.parametrize("size", [0, 1, 4, 30])
+def test_interior_pixels_are_similar_all_around_and_reach_as_far_as_their_set_is_large(size):
+    rng = np.random.default_rng(size)
+    values = (rng.random((14, 17)) < 0.12).astype(np.float32) + 0.1 * rng.random((14, 17)).astype(np.float32)
+    values[rng.random(values.shape) < 0.03] = np.nan
+    cross, inside = ((0, 1), (1, 0), (0, -1), (-1, 0)), np.pad(np.ones((12, 15), bool), 1)
+    alike = [np.abs(np.roll(values, shift, (0, 1)) - values) <= 0.2 for shift in cross]
+    interior, reached = interior_pixels(values, 0.2, size)
+    np.testing.assert_array_equal(interior, inside & np.logical_and.reduce(alike))
+    sets = connected_components(interior.astype(np.float32), 0.5, connectivity=8) * interior
+    large = np.isin(sets, [number for number in range(1, sets.max() + 1) if (sets == number).sum() > size])
+    np.testing.assert_array_equal(reached, binary_dilation(large))
+    assert 0 < reached.sum() < reached.size
 
 
 def test_blocks_are_squares_of_two_without_missing_pixels(holed):

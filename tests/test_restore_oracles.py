@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from sparsedepth import Restoration
 from sparsedepth.neighbourhood import nearest_depth_distance
+from sparsedepth.ranks import Steps
 from sparsedepth.restore import dense, inpainting, noise_model, variance_filled
 from sparsedepth.restore.artefacts import OutlierClusters, StuckPixels, small_components
 from sparsedepth.restore.dense import NoiseLevel, Shrinkage, Smoothed
@@ -25,7 +26,6 @@ from sparsedepth.restore.pipeline import Corrector, Survey, patch_coder
 from sparsedepth.restore.scores import (
     PixelScores,
     difference_floor,
-    median_step,
     quantization_step,
 )
 from sparsedepth.restore.settings import (
@@ -213,12 +213,12 @@ def test_two_nearest_neighbours_in_depth_are_averaged(rng):
 
 def test_steps_between_pixels_are_those_of_rows_and_columns():
     depth = np.array([[0.0, 1.0, 1.0], [4.0, 3.0, np.nan]])
-    assert median_step(depth) == np.median([1, 0, 1, 4, 2])
-    assert median_step(np.full((1, 1), 3.0)) == 0
+    assert Steps.of(depth).median == np.median([1, 0, 1, 4, 2])
+    assert Steps.of(np.full((1, 1), 3.0)).median == 0
     levels = 0.25 * np.random.default_rng(0).integers(0, 3, (40, 40)) * (np.arange(40) % 4 > 0)
-    assert quantization_step(levels, ScoreSettings()) == 0.25
-    assert quantization_step(np.zeros((4, 4)), ScoreSettings()) == 0
-    assert quantization_step(np.random.default_rng(0).standard_normal((40, 40)), ScoreSettings()) == 0
+    assert quantization_step(Steps.of(levels), ScoreSettings()) == 0.25
+    assert quantization_step(Steps.of(np.zeros((4, 4))), ScoreSettings()) == 0
+    assert quantization_step(Steps.of(np.random.default_rng(0).standard_normal((40, 40))), ScoreSettings()) == 0
 
 
 def test_the_floor_of_differences_is_that_of_three_independent_errors():
@@ -792,7 +792,7 @@ def test_four_rough_blocks_are_a_raw_map(rng, blocks, raw):
 )
 def test_sides_are_as_similar_as_the_steps_of_their_map_allow(slope, step, least, similar):
     depth = slope * np.add(*np.mgrid[:20, :20]).astype(np.float32)
-    found = FlyingPixels.scaled_to(depth, step, FlyingSettings())
+    found = FlyingPixels.scaled_to(Steps.of(depth).median, step, FlyingSettings())
     assert found.step == pytest.approx(least, rel=1e-5)
     assert found.similar == pytest.approx(similar, rel=1e-5)
 
@@ -962,9 +962,9 @@ def test_clusters_exceed_their_score_and_not_their_offset():
 @pytest.mark.parametrize(("share", "step"), [(0.5, 1.0), (0.51, 0.0)])
 def test_a_map_is_quantised_if_enough_neighbours_are_equal(share, step):
     settings = replace(ScoreSettings(), min_equal_fraction=share, equal_difference=0.25)
-    assert quantization_step(np.array([[0, 0.25, 0.5, 1.5, 2.5]]), settings) == step
-    assert quantization_step(np.array([[0, 0.25, 0.5, np.nan, 2.5]]), settings) == 0
-    assert quantization_step(np.full((1, 1), 3.0), settings) == 0
+    assert quantization_step(Steps.of(np.array([[0, 0.25, 0.5, 1.5, 2.5]])), settings) == step
+    assert quantization_step(Steps.of(np.array([[0, 0.25, 0.5, np.nan, 2.5]])), settings) == 0
+    assert quantization_step(Steps.of(np.full((1, 1), 3.0)), settings) == 0
 
 
 @pytest.fixture(scope="module")

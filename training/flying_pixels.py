@@ -23,6 +23,7 @@ from sparsedepth.data import data_set, kinect
 from sparsedepth.data.middlebury import disparities, disparity_files
 from sparsedepth.data.synthetic import with_flying_pixels
 from sparsedepth.fitted import load_fitted, save_fitted
+from sparsedepth.ranks import Steps
 from sparsedepth.restore.flying import SQUARED_DISTANCE, Candidates, FlyingPixels
 from sparsedepth.restore.scores import quantization_step
 from sparsedepth.restore.settings import FlyingSettings, ScoreSettings
@@ -55,8 +56,9 @@ class Mixtures:
     @classmethod
     def of(cls, truth: DepthMap, mixed: DepthMap) -> Mixtures:
         """Detect the mixtures of a map of unit standard deviation whose truth is known."""
-        step = quantization_step(mixed, ScoreSettings())
-        found = FlyingPixels.scaled_to(mixed, step, SETTINGS).candidates(mixed)
+        steps = Steps.of(mixed)
+        step = quantization_step(steps, ScoreSettings())
+        found = FlyingPixels.scaled_to(steps.median, step, SETTINGS).candidates(mixed)
         true = truth.ravel()[found.number]
         between = (found.position > SETTINGS.min_mix) & (found.position < 1 - SETTINGS.min_mix)
         some = between & (true != mixed.ravel()[found.number])

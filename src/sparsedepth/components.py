@@ -52,3 +52,36 @@ def connected_components(
     sizes, step = (height, width, channels), float(max_step)
     kernels.COMPONENTS[values.dtype](*sizes, values, step, within, len(forward), forward, parents, numbers)
     return numbers
+
+
+def interior_pixels(
+    values: NDArray[Any], max_step: float, max_size_px: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Mark pixels similar to their four neighbours, and what large connected sets of them reach.
+
+    Parameters
+    ----------
+    values : ndarray, shape (height, width)
+        NaN is similar to nothing, nor is anything beyond the border.
+    max_step : float
+        By how much similar neighbours differ at most.
+    max_size_px : int
+        Pixels of the largest set that is not large; sets are connected by eight neighbours.
+
+    Returns
+    -------
+    interior : ndarray of bool, shape (height, width)
+    reached : ndarray of bool, shape (height, width)
+        Pixels of large sets, and their four neighbours.
+
+    Examples
+    --------
+    >>> interior, reached = interior_pixels(np.zeros((3, 5)), 0.5, max_size_px=2)
+    >>> int(interior.sum()), int(reached.sum())
+    (3, 11)
+    """
+    values = np.ascontiguousarray(values, np.float32)
+    parents, sizes = np.empty(values.size, np.int32), np.empty(values.size, np.int32)
+    interior, reached = np.empty(values.shape, bool), np.empty(values.shape, bool)
+    kernels.interior(*values.shape, values, float(max_step), max_size_px, parents, sizes, interior, reached)
+    return interior, reached

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.kernels import neighbours as kernels
 from sparsedepth.vocabulary import DepthMap, Floats
@@ -95,6 +96,19 @@ def local_variance(values: Floats, side: int) -> Floats:
     """
     mean, square = box_mean(values, side), box_mean(np.square(values), side)
     return np.maximum(square - np.square(mean), 0)
+
+
+def similar_neighbours(depth: DepthMap, max_step: float) -> NDArray[np.int8]:
+    """Count the eight neighbours of each pixel that differ from it by no more than a step.
+
+    Examples
+    --------
+    >>> similar_neighbours(np.array([[1.0, 1.5, np.nan, 9.0, 9.0]]), 0.5).tolist()
+    [[1, 1, 0, 1, 1]]
+    """
+    depth, counts = np.ascontiguousarray(depth, np.float32), np.empty(depth.shape, np.int8)
+    kernels.similar(*depth.shape, depth, float(max_step), counts)
+    return counts
 
 
 def block_range(depth: DepthMap) -> Floats:

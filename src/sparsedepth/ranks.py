@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class Steps:
 
     Examples
     --------
-    >>> Steps.of(np.array([[1.0, 2.0, np.nan], [4.0, 4.0, 4.0]])).median()
+    >>> Steps.of(np.array([[1.0, 2.0, np.nan], [4.0, 4.0, 4.0]])).median
     1.0
     """
 
@@ -107,8 +108,9 @@ class Steps:
         kernels.steps(height, width, np.ascontiguousarray(depth, np.float32), sizes[:beside], sizes[beside:])
         return cls(sizes, cls._count(sizes, np.inf)[0])
 
+    @cached_property
     def median(self) -> float:
-        """Return the median difference; 0 where there are none."""
+        """The median difference; 0 where there are none."""
         return quantile(self.sizes, 0.5, n=self.count) if self.count else 0.0
 
     def quantum(self, equal: float, min_equal_fraction: float, percentile: float) -> float:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sparsedepth.checks import LARGEST
 from sparsedepth.parallel import run_in_threads
 from sparsedepth.patches import Window
+from sparsedepth.ranks import Steps
 from sparsedepth.vocabulary import DepthMap, Floats, InputError, Origin, Restoration, as_array
 
 InvalidCodes = float | Sequence[float] | None
@@ -55,6 +56,11 @@ class Tile:
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
         return np.isfinite(self.depth)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The differences between adjacent pixels of a single map."""
+        return Steps.of(self.depth)
 
     def masked(self, where: NDArray[np.bool_]) -> Tile:
         """Return the tile with some pixels missing."""

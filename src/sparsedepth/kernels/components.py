@@ -14,3 +14,7 @@ COMPONENTS = {
 }
 """Number components, by the type of the values: (height, width, channels, values, step, within, n_offsets, offsets,
 parents, numbers)."""
+
+interior = kernel("components_interior", INT, INT, _F, FLOAT, INT, _S, _S, _B, _B)
+"""Mark interior pixels and large sets of them: (height, width, values, step, most_px, parents, sizes, interior,
+reached)."""

@@ -132,3 +132,19 @@ KERNEL void neighbours_blocks(int64_t n, int64_t height, int64_t width, const fl
         }
     }
 }
+
+/* Count the eight neighbours of each pixel that differ from it by no more than a step; NaN differs. */
+KERNEL void neighbours_similar(int64_t height, int64_t width, const float *values, float step, int8_t *counts) {
+    for (int64_t at = 0; at < height * width; at++) counts[at] = 0;
+    for (int64_t row = 0; row < height; row++)
+        for (int64_t down = row ? -1 : 0; down <= (row + 1 < height); down++)
+            for (int64_t right = -1; right <= 1; right++) {
+                const float *here = values + row * width, *there = here + down * width + right;
+                int8_t *mine = counts + row * width;
+                if (!down && !right) continue;
+                for (int64_t at = right < 0; at < width - (right > 0); at++) {
+                    const float apart = there[at] - here[at];
+                    mine[at] += (int8_t)((apart < 0 ? -apart : apart) <= step);
+                }
+            }
+}

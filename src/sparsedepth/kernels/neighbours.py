@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsedepth.kernels.library import INT, array, kernel
+from sparsedepth.kernels.library import FLOAT, INT, array, kernel
 
 _F, _I = array(np.float32), array(np.int64)
 
@@ -25,6 +25,9 @@ chosen_spread = kernel("chosen_spread", INT, _I, _F, INT, _I, _I, _F, _F)
 
 blocks = kernel("neighbours_blocks", INT, INT, INT, _F, _F, _F)
 """Find the least range of 2x2 pixels: (n, height, width, values, scratch, out)."""
+
+similar = kernel("neighbours_similar", INT, INT, _F, FLOAT, array(np.int8))
+"""Count similar neighbours: (height, width, values, step, counts)."""
 
 _D = array(np.float64)
 

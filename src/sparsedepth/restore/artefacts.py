@@ -10,11 +10,10 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, label
+from scipy.ndimage import label
 
 from sparsedepth.chosen_pixels import gather, square_offsets
-from sparsedepth.components import connected_components
-from sparsedepth.restore.scores import median_step
+from sparsedepth.components import connected_components, interior_pixels
 from sparsedepth.restore.settings import ClusterSettings, Settings, StuckSettings
 from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -98,7 +97,7 @@ def _is_scattered(stuck: NDArray[np.bool_], valid: NDArray[np.bool_], settings: 
 class Components:
     """Small connected components that differ from all that surrounds them."""
 
-    number: NDArray[np.intp]
+    number: NDArray[np.int32]
     """Component of each pixel; -1 = none."""
     area: Vector
     offset: Vector
@@ -127,7 +126,7 @@ class OutlierClusters:
     def fit(cls, sample: Tile, step: float, settings: Settings) -> OutlierClusters | None:
         """Find the steps at which a sample has components on both sides, or None."""
         depth, chosen = sample.depth, settings.clusters or ClusterSettings()
-        least = max(chosen.min_step, chosen.min_step_ratio * median_step(depth), chosen.min_step_levels * step)
+        least = max(chosen.min_step, chosen.min_step_ratio * sample.steps.median, chosen.min_step_levels * step)
         if not _is_symmetric(depth, least, chosen):
             return None
         larger = (times * least for times in chosen.step_multiples)
@@ -181,37 +180,26 @@ def small_components(depth: DepthMap, step: float, settings: ClusterSettings) ->
 
     Each has an interior, a pixel whose four neighbours belong to it; lines and specks have none.
     """
-    interior, smooth = _interior_and_smooth(depth, step, settings)
+    interior, smooth = interior_pixels(depth, step, settings.max_side_px**2)
     candidate = np.isfinite(depth) & ~smooth
     group = connected_components(depth, step, connectivity=8, within=candidate)
-    area = np.bincount(group.ravel()).astype(np.float64)
-    area[0] = np.inf
-    row, column = np.nonzero(candidate)
-    mine = group[row, column]
-    small = (area <= settings.max_side_px**2) & (np.bincount(mine, interior[row, column], len(area)) > 0)
+    members = np.flatnonzero(group > 0)
+    mine, (row, column) = group.ravel()[members], np.divmod(members, depth.shape[1])
+    area = np.bincount(mine, minlength=1)
+    small = (area <= settings.max_side_px**2) & (np.bincount(mine, interior.ravel()[members], len(area)) > 0)
+    small[0] = False
     small &= _is_compact(mine, row, small, settings) & _is_compact(mine, column, small, settings)
-    number = np.where(small, np.cumsum(small) - 1, -1)[group]
-    ours = (row[number[row, column] >= 0], column[number[row, column] >= 0])
+    kept, renumbered = small[mine], np.where(small, np.cumsum(small) - 1, -1)
+    number = np.full(depth.shape, -1, np.int32)
+    number.ravel()[members] = renumbered[mine]
+    ours = (row[kept], column[kept])
     offsets = square_offsets(1)
     rise = (depth[ours][:, None] - gather(depth, ours, offsets)).astype(np.float64).ravel()
     mine = np.repeat(number[ours], len(offsets))
     outside = mine != gather(number, ours, offsets, -1).ravel()
     into_smooth = gather(smooth, ours, offsets, False).ravel()
     offset, score = _measure(mine, outside, into_smooth, rise, int(small.sum()), settings)
-    return Components(number, area[small], offset, score)
-
-
-def _interior_and_smooth(
-    depth: DepthMap, step: float, settings: ClusterSettings
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Mark pixels similar to their four neighbours, and all pixels of sets of them that are too large."""
-    down, right = (np.abs(np.diff(depth, axis=axis)) <= step for axis in (0, 1))
-    interior = np.zeros(depth.shape, bool)
-    interior[1:-1, 1:-1] = down[1:, 1:-1] & down[:-1, 1:-1] & right[1:-1, 1:] & right[1:-1, :-1]
-    number = _label(interior)
-    large = np.bincount(number.ravel()) > settings.max_side_px**2
-    large[0] = False
-    return interior, np.asarray(binary_dilation(large[number]), bool)
+    return Components(number, area[small].astype(np.float64), offset, score)
 
 
 def _label(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -232,7 +220,7 @@ def _is_compact(
 
 
 def _measure(
-    mine: NDArray[np.intp],
+    mine: NDArray[np.integer],
     outside: NDArray[np.bool_],
     smooth: NDArray[np.bool_],
     rise: Vector,

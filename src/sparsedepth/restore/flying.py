@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from sparsedepth.chosen_pixels import gather, square_offsets
-from sparsedepth.components import FORWARD_OFFSETS
 from sparsedepth.fitted import load_fitted
-from sparsedepth.neighbourhood import local_range
+from sparsedepth.neighbourhood import local_range, similar_neighbours
+from sparsedepth.ranks import Steps
 from sparsedepth.restore.artefacts import Removal
-from sparsedepth.restore.scores import median_step
 from sparsedepth.restore.settings import FlyingSettings, Settings
 from sparsedepth.tiling import Tile
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
@@ -92,7 +91,7 @@ class FlyingPixels:
     @classmethod
     def fit(cls, sample: Tile, step: float, settings: Settings) -> FlyingPixels | None:
         """Test a sample for mixtures; None where it shows none."""
-        depth, found = sample.depth, cls.scaled_to(sample.depth, step, settings.flying or FlyingSettings())
+        depth, found = sample.depth, cls.scaled_to(sample.steps.median, step, settings.flying or FlyingSettings())
         sides = found._surfaces_only(depth)
         candidates = found._candidates(depth, sides)
         if not found._is_present(depth, sides, candidates):
@@ -100,9 +99,8 @@ class FlyingPixels:
         return replace(found, missed=found._estimate_missed(depth, candidates))
 
     @classmethod
-    def scaled_to(cls, depth: DepthMap, step: float, settings: FlyingSettings) -> FlyingPixels:
-        """Choose the least step and the similarity for a map whose values are multiples of ``step``."""
-        usual = median_step(depth)
+    def scaled_to(cls, usual: float, step: float, settings: FlyingSettings) -> FlyingPixels:
+        """Choose least step and similarity by the median difference of a map whose values are multiples of ``step``."""
         return cls(
             max(settings.min_step, settings.min_step_ratio * usual, settings.min_step_ratio * step),
             max(settings.similar, settings.similar_ratio * usual, settings.similar_levels * step),
@@ -156,26 +154,20 @@ class FlyingPixels:
         """Count steps along rows and columns with no mixture, one, two in order, and two out of order."""
         mixed = np.zeros(depth.shape, bool)
         mixed.ravel()[mixtures] = True
-        return self._count_down(depth, sides, mixed) + self._count_down(depth.T, sides.T, mixed.T)
+        none = np.count_nonzero(Steps.of(sides).sizes > self.step)
+        counts = self._count_down(depth, sides, mixed) + self._count_down(depth.T, sides.T, mixed.T)
+        return np.array([none, *counts])
 
     def _count_down(self, depth: DepthMap, sides: DepthMap, mixed: NDArray[np.bool_]) -> NDArray[np.intp]:
-        none = np.abs(sides[1:] - sides[:-1]) > self.step
         one = mixed[1:-1] & (np.abs(sides[2:] - sides[:-2]) > self.step)
         step = sides[3:] - sides[:-3]
         two = mixed[1:-2] & mixed[2:-1] & (np.abs(step) > self.step)
         ordered = two & ((depth[2:-1] - depth[1:-2]) * step > 0)
-        return np.array([none.sum(), one.sum(), ordered.sum(), (two & ~ordered).sum()])
+        return np.array([np.count_nonzero(each) for each in (one, ordered, two & ~ordered)])
 
     def _surfaces_only(self, depth: DepthMap) -> DepthMap:
         """Return the map without pixels that have too few similar neighbours."""
-        height, width = depth.shape
-        count = np.zeros(depth.shape, np.int8)
-        for down, right in FORWARD_OFFSETS[8]:
-            here = np.s_[: height - down, max(0, -right) : width - max(0, right)]
-            there = np.s_[down:, max(0, right) : width - max(0, -right)]
-            similar = np.abs(depth[here] - depth[there]) <= self.similar
-            count[here] += similar
-            count[there] += similar
+        count = similar_neighbours(depth, self.similar)
         return np.where(count >= self.settings.min_similar_neighbours, depth, np.nan)
 
     def candidates(self, depth: DepthMap) -> Candidates:

@@ -81,12 +81,12 @@ def fit(
 def find_artefacts(sample: Tile, settings: Settings) -> tuple[tuple[Artefact, ...], Removal]:
     """Fit every kind of artefact on a sample without the kinds before it; return those found, and the sample."""
     found: list[Artefact] = []
-    removal, step = Removal.nothing(sample), quantization_step(sample.depth, settings.scores)
+    removal, step = Removal.nothing(sample), quantization_step(sample.steps, settings.scores)
     for name, kind in ARTEFACTS.items():
         if getattr(settings, name) is not None and (artefact := kind.fit(removal.tile, step, settings)):
             found.append(artefact)
             removal = removal.then(artefact)
-            step = quantization_step(removal.tile.depth, settings.scores)
+            step = quantization_step(removal.tile.steps, settings.scores)
     return tuple(found), removal
 
 
@@ -146,7 +146,7 @@ class Survey:
     @classmethod
     def of(cls, sample: Tile, coder: PatchCoder, settings: Settings, threads: int) -> Survey:
         """Score a sample, simulate known noise on it, score that, and estimate the noise of the map."""
-        step = quantization_step(sample.depth, settings.scores)
+        step = quantization_step(sample.steps, settings.scores)
         scores = score_pixels(sample, coder, step, settings.scores, threads)
         simulation = simulate(sample, SIMULATED_AMPLITUDES, np.random.default_rng(0), settings.simulation)
         simulated = score_pixels(simulation.tile, coder, step, settings.scores, threads)

@@ -17,7 +17,7 @@ from sparsedepth.neighbourhood import box_mean, grid_median, nearest_depth_dista
 from sparsedepth.ranks import Steps
 from sparsedepth.restore.settings import ScoreSettings
 from sparsedepth.tiling import Tile
-from sparsedepth.vocabulary import DepthMap, Floats
+from sparsedepth.vocabulary import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +104,6 @@ def difference_floor(tile: Tile, step: float, settings: ScoreSettings) -> Floats
     return np.sqrt(settings.difference_floor**2 + (settings.step_weight * step) ** 2 + sensor)
 
 
-def quantization_step(depth: DepthMap, settings: ScoreSettings) -> float:
+def quantization_step(steps: Steps, settings: ScoreSettings) -> float:
     """Estimate the step between the levels of a quantised map: a low percentile of its differences; 0 = continuous."""
-    chosen = settings.equal_difference, settings.min_equal_fraction, settings.step_percentile
-    return Steps.of(depth).quantum(*chosen)
-
-
-def median_step(depth: DepthMap) -> float:
-    """Return the median difference between adjacent pixels; 0 where there are none."""
-    return Steps.of(depth).median()
+    return steps.quantum(settings.equal_difference, settings.min_equal_fraction, settings.step_percentile)
