@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.kernels.checksum import sources_checksum
 
@@ -19,12 +20,27 @@ SUFFIX = ".dll" if sys.platform == "win32" else ".so"
 INT, FLOAT, DOUBLE = ctypes.c_int64, ctypes.c_float, ctypes.c_double
 """Numbers that kernels take."""
 ADDRESS = ctypes.c_void_p
-"""Address of an array that is not checked: for kernels that are called thousands of times."""
+"""Of an array that is checked once, by `address`: for kernels that are called hundreds of times."""
 
 
 def array(kind: Any) -> Any:
     """Return the type of an argument: a contiguous array of a dtype, which is not copied."""
     return np.ctypeslib.ndpointer(np.dtype(kind), flags="C_CONTIGUOUS")
+
+
+def address(values: NDArray[Any], kind: Any) -> int:
+    """Check an array for a kernel that takes an `ADDRESS`, and return where it begins.
+
+    Parameters
+    ----------
+    values
+        A contiguous array. It must live as long as the kernel works.
+    kind
+        Its dtype.
+    """
+    if values.dtype != np.dtype(kind) or not values.flags.c_contiguous:
+        raise TypeError(f"a kernel got an array of {values.dtype}, contiguous: {values.flags.c_contiguous}")
+    return values.ctypes.data
 
 
 @cache

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsedepth.kernels.library import INT, array, kernel
+from sparsedepth.kernels.library import ADDRESS, INT, kernel
 
-_BYTES, _SHORTS, _SUMS, _F = array(np.uint8), array(np.int16), array(np.uint16), array(np.float32)
+ARRAYS = (np.int16, np.uint8, np.uint8, np.int16, np.int16, np.uint8, np.int16, np.uint16, np.uint16, np.float32)
+"""Types of the arrays that `semi_global` takes."""
 
-semi_global = kernel(
-    "stereo_semi_global", *(INT,) * 10, _SHORTS, _BYTES, _BYTES, _SHORTS, _SHORTS, _BYTES, _SHORTS, _SUMS, _SUMS, _F
-)
+semi_global = kernel("stereo_semi_global", *(INT,) * 10, *(ADDRESS,) * len(ARRAYS))
 """Extend paths over rows, and find the least: (begin, end, order, is_second, height, width, n_channels, n, stride,
-jump, penalties, left, right, costs, room, edges, by_label, sums, total, disparity)."""
+jump, and addresses of penalties, left, right, costs, room, edges, by_label, sums, total, disparity)."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import stereo_costs
+from sparsedepth.kernels.library import address
 from sparsedepth.stereo.rows import Bytes, byte_rows, reversed_rows
 from sparsedepth.stereo.team import at_once, in_bands
 from sparsedepth.vocabulary import DepthMap, Floats, StereoPair
@@ -95,17 +96,37 @@ class AdCensus:
 
         ``beyond`` is the cost of the labels behind, up to `padded` (n).
         """
-        stride = padded(n)
+        repeated = padded(n) - 1
+        views = self.left, reversed_rows(self.right, repeated)
+        words = self.words, reversed_rows(self.other_words, repeated)
         prices = [np.rint(scale * price).astype(np.int16) for price in (self.colour_price, self.census_price)]
+        return _WholeCosts(n, beyond, (*views, *words), (prices[0], prices[1]))
 
-        def write(rows: slice, costs: Volume) -> None:
-            views = self.left[rows], reversed_rows(self.right[rows], stride - 1)
-            words = self.words[rows], reversed_rows(self.other_words[rows], stride - 1)
-            height, n_channels, width = views[0].shape
-            sizes, room = (height, width, n_channels, n, stride), np.empty(stride, np.uint16)
-            stereo_costs.ad_census(*sizes, *views, *words, *prices, beyond, room, costs)
 
-        return write
+@dataclass(frozen=True, eq=False)
+class _WholeCosts:
+    """Writes the costs of some rows in whole numbers."""
+
+    n: int
+    beyond: int
+    views: tuple[Bytes, Bytes, Words, Words]
+    """Left and right view and their words, the right ones reversed."""
+    prices: tuple[Volume, Volume]
+
+    @cached_property
+    def _places(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """Addresses and bytes a row of the views, and addresses of the prices."""
+        kinds = np.uint8, np.uint8, np.uint64, np.uint64
+        rows = [(address(each, kind), each.strides[0]) for each, kind in zip(self.views, kinds, strict=True)]
+        return rows, [address(price, np.int16) for price in self.prices]
+
+    def __call__(self, rows: slice, costs: Volume) -> None:
+        (height, n_channels, width), stride = self.views[0].shape, padded(self.n)
+        (begin, end, _), (places, prices) = rows.indices(height), self._places
+        sizes, room = (end - begin, width, n_channels, self.n, stride), np.empty(stride, np.uint16)
+        given = (first + begin * pitch for first, pitch in places)
+        into = address(room, np.uint16), address(costs, np.int16)
+        stereo_costs.ad_census(*sizes, *given, *prices, self.beyond, *into)
 
 
 def padded(n: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from scipy.ndimage import distance_transform_cdt
 
 from sparsedepth.fitted import load_fitted
 from sparsedepth.neighbourhood import box_mean, local_variance
+from sparsedepth.parallel import Once
+from sparsedepth.ranks import quantile
 from sparsedepth.stereo.team import at_once, in_bands
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -114,7 +117,7 @@ def bounded(variance: Floats, max_disparity: int) -> Floats:
 
 def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
     """Compute the `FEATURES` of each pixel, whose weighted sum is the logarithm of the variance."""
-    unmatched = evidence.unmatched.astype(np.float32)
+    unmatched, grey = evidence.unmatched.astype(np.float32), Once(lambda: _grey(evidence.left))
     tasks: list[Callable[[], Floats | float]] = [
         lambda: 1.0,
         lambda: _log(0.05 + _spread(evidence, WINDOW_PX)),
@@ -125,10 +128,10 @@ def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
         lambda: np.log1p(_distance(evidence.unmatched)),
         lambda: box_mean(unmatched, NEAR_SHARE_PX),
         lambda: box_mean(unmatched, WIDE_SHARE_PX),
-        lambda: np.log1p(box_mean(_gradient(_grey(evidence.left)), WINDOW_PX)),
+        lambda: np.log1p(box_mean(_gradient(grey()), WINDOW_PX)),
         lambda: evidence.disparity / np.float32(evidence.max_disparity),
         lambda: float(np.log(evidence.max_disparity)),
-        lambda: float(np.log(ROUNDING_VARIANCE + detail_variance(_grey(evidence.left)))),
+        lambda: float(np.log(ROUNDING_VARIANCE + detail_variance(grey()))),
     ]
     return at_once(tasks, threads)
 
@@ -158,7 +161,8 @@ def _gradient(grey: Floats) -> Floats:
 
 
 def _grey(view: Floats) -> Floats:
-    return np.add.reduce([view[..., channel] for channel in range(view.shape[2])]) * np.float32(1 / view.shape[2])
+    channels = (view[..., channel] for channel in range(view.shape[2]))
+    return reduce(np.add, channels) * np.float32(1 / view.shape[2])
 
 
 def detail_variance(grey: Floats) -> float:
@@ -171,4 +175,4 @@ def detail_variance(grey: Floats) -> float:
     """
     across = np.diff(grey, 2, axis=1)
     bends = across[:-2:3] - 2 * across[1:-1:3] + across[2::3]
-    return float((np.median(np.abs(bends)) / BEND_MEDIAN) ** 2) if bends.size else 0.0
+    return (quantile(np.abs(bends), 0.5, n=bends.size) / BEND_MEDIAN) ** 2 if bends.size else 0.0

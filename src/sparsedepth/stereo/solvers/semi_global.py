@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.kernels import stereo_paths
+from sparsedepth.kernels.library import address
 from sparsedepth.stereo.ad_census import AdCensus, RowCosts, Volume, padded
 from sparsedepth.stereo.costs import ad_census, sample
 from sparsedepth.stereo.prior import Feedback
@@ -175,17 +176,20 @@ def _aggregate(
     stride, middle = padded(n), len(groups) // 2
     volume, total = memory.volumes((height, width, stride))
     disparity = np.empty((height, width), np.float32)
-    given = height, width, n_channels, n, stride, jump, penalties, left, right, volume
-    rooms = {order: (*_room(width, stride), total, disparity) for order in (DOWN, UP)}
+    sizes, rooms = (height, width, n_channels, n, stride, jump), {order: _room(width, stride) for order in (DOWN, UP)}
+    given = {
+        order: (*sizes, *map(address, (penalties, left, right, volume, *room, total, disparity), stereo_paths.ARRAYS))
+        for order, room in rooms.items()
+    }
 
     def begin(order: int) -> None:
         for rows in groups[:middle] if order == DOWN else reversed(groups[middle:]):
             costs(rows, volume[rows])
-            stereo_paths.semi_global(rows.start, rows.stop, order, 0, *given, *rooms[order])
+            stereo_paths.semi_global(rows.start, rows.stop, order, 0, *given[order])
 
     def go_on(order: int) -> None:
         for rows in groups[middle:] if order == DOWN else reversed(groups[:middle]):
-            stereo_paths.semi_global(rows.start, rows.stop, order, 1, *given, *rooms[order])
+            stereo_paths.semi_global(rows.start, rows.stop, order, 1, *given[order])
 
     for part in (begin, go_on):
         at_once([partial(part, order) for order in (DOWN, UP)], threads)
