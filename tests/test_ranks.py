@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsedepth.ranks import Steps, at_ranks, linear_curve, quantile
+from sparsedepth.ranks import Steps, at_ranks, linear_curve, quantile, quantiles
 
 FAMILIES = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -39,6 +39,12 @@ def test_quantiles_are_those_of_numpy(rng, fraction, n):
     assert quantile(shown, fraction, n=n) == pytest.approx(np.quantile(values, fraction), rel=1e-6)
     above = np.sort(values)[n // 3 :]
     assert quantile(shown, fraction, n=n, first=n // 3) == pytest.approx(np.quantile(above, fraction), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 400])
+def test_many_quantiles_are_those_of_numpy(rng, n):
+    values, fractions = rng.normal(size=n), np.append(rng.random(50), [0, 0.5, 1])
+    np.testing.assert_array_equal(quantiles(values, fractions), np.quantile(values, fractions))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (9, 11)])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -77,13 +79,20 @@ class SharedContext:
 def one_blas_thread() -> Iterator[None]:
     """Let matrix products use the thread that calls them and no other."""
     _let_any_thread_set_limits()
-    limit = ThreadpoolController().limit(limits=1, user_api="blas")
+    limit = _blas_libraries(len(sys.modules)).limit(limits=1, user_api="blas")
     try:
         yield
     finally:
         _let_any_thread_set_limits()
         limit.restore_original_limits()
         _let_any_thread_set_limits()
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries(n_modules: int) -> ThreadpoolController:
+    """Find the libraries of this process; to look for them takes two milliseconds, so only after further imports."""
+    del n_modules
+    return ThreadpoolController()
 
 
 def _let_any_thread_set_limits() -> None:

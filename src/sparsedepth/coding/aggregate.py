@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from sparsedepth.coding.descent import is_convex
 from sparsedepth.coding.infer import infer, sparse_codes
@@ -144,7 +144,7 @@ def average_patches(
     differ over the map. ``window`` says which part of a larger map this is.
     """
     rows = Rows(depth, variance, only, units)
-    return PatchAverage(*_averages(_sums(rows, coder, window, threads, with_noise=False)))
+    return PatchAverage(*_averages(_sums(rows, coder, window, threads, with_noise=False), np.float32))
 
 
 def average_patches_and_noise(
@@ -157,7 +157,7 @@ def average_patches_and_noise(
 ) -> NoiseAverage:
     """Code all patches of a map; average their values and their inferred noise variances at each pixel."""
     sums = _sums(Rows(depth, variance), coder, window, threads, with_noise=True)
-    weight, mean, spread = _averages(sums[:3])
+    weight, mean, spread = _averages(sums[:3], np.float64)
     valid, some = np.isfinite(depth), np.where(weight > 0, weight, 1)
     floor, noise, confidence = (total / some for total in sums[3:])
     noise, confidence = np.where(valid & (weight > 0), noise, np.inf), np.where(valid, confidence, 0)
@@ -295,8 +295,8 @@ def _without_median(patches: Floats, unit: float | Vector) -> Normalised:
     return Normalised(levelled, centre, unit, unit)
 
 
-def _averages(sums: Floats) -> tuple[Floats, Floats, Floats]:
+def _averages(sums: Floats, dtype: DTypeLike) -> tuple[Floats, Floats, Floats]:
     """Return the weight, the mean of the values and their variance around it."""
-    weight, mean, variance = averages = np.empty(sums.shape)
-    kernels.average(weight.size, np.ascontiguousarray(sums), averages)
+    weight, mean, variance = averages = np.empty(sums.shape, dtype)
+    kernels.AVERAGE[averages.dtype](weight.size, np.ascontiguousarray(sums), averages)
     return weight, mean, variance

@@ -121,12 +121,15 @@ KERNEL void patches_add(int64_t n, const int64_t *places, int64_t height, int64_
 }
 
 /* Divide sums by their weights: (3, n), weights, totals and squares, to weights, means (NaN = none) and variances. */
-KERNEL void patches_average(int64_t n, const double *sums, double *averages) {
-    for (int64_t at = 0; at < n; at++) {
-        const double weight = sums[at], some = weight > 0 ? weight : 1;
-        const double mean = sums[n + at] / some, variance = sums[2 * n + at] / some - mean * mean;
-        averages[at] = weight;
-        averages[n + at] = weight > 0 ? mean : __builtin_nan("");
-        averages[2 * n + at] = variance > 0 ? variance : 0;
+#define AVERAGE(type)                                                                                                  \
+    KERNEL void patches_average_##type(int64_t n, const double *sums, type *averages) {                                \
+        for (int64_t at = 0; at < n; at++) {                                                                           \
+            const double weight = sums[at], some = weight > 0 ? weight : 1;                                            \
+            const double mean = sums[n + at] / some, variance = sums[2 * n + at] / some - mean * mean;                 \
+            averages[at] = (type)weight;                                                                               \
+            averages[n + at] = (type)(weight > 0 ? mean : __builtin_nan(""));                                          \
+            averages[2 * n + at] = (type)(variance > 0 ? variance : 0);                                                \
+        }                                                                                                              \
     }
-}
+AVERAGE(float)
+AVERAGE(double)

@@ -19,5 +19,8 @@ add = kernel("patches_add", INT, _I, INT, INT, INT, INT, _F, _D, _D, _D, _D, _D)
 """Add patches to three maps: (n, places, height, width, stride, size, values, scale, centres, of_patch, of_pixel,
 sums)."""
 
-average = kernel("patches_average", INT, _D, _D)
-"""Divide sums by their weights: (n, sums, averages)."""
+AVERAGE = {
+    np.dtype(np.float32): kernel("patches_average_float", INT, _D, _F),
+    np.dtype(np.float64): kernel("patches_average_double", INT, _D, _D),
+}
+"""Divide sums by their weights, by the type of the averages: (n, sums, averages)."""

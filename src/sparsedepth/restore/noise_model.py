@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from sparsedepth.ranks import quantile
+from sparsedepth.ranks import quantile, quantiles
 from sparsedepth.restore.scores import PixelScores
 from sparsedepth.restore.settings import NoiseModelSettings, SimulationSettings
 from sparsedepth.tiling import Tile
@@ -141,7 +141,7 @@ def _draw_noise(
     if len(distinct):
         draws = np.sqrt(rng.random(20_000)) * np.abs(rng.standard_normal(20_000))
         draws *= rng.choice(np.atleast_1d(np.asarray(amplitudes, np.float64)), len(draws))
-        spread = np.quantile(draws, (np.arange(len(distinct)) + 0.5) / len(distinct))
+        spread = quantiles(draws, (np.arange(len(distinct)) + 0.5) / len(distinct))
         noise[chosen] = (rng.permutation(spread) * rng.choice([-1, 1], len(distinct)))[which]
     return noise
 

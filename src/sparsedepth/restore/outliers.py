@@ -153,8 +153,10 @@ class OutlierModel:
 
     def is_isolated(self, scores: PixelScores) -> NDArray[np.bool_]:
         """Mark pixels in smooth surroundings away from borders: a deviating pixel there is noise on any map."""
-        roughness = max(self.settings.scores.difference_floor, self.dense_residual)
-        return ~scores.near_border & (scores.local_residual <= roughness)
+        return self._are_isolated(scores.near_border, scores.local_residual)
+
+    def _are_isolated(self, near_border: NDArray[np.bool_], local_residual: Floats) -> NDArray[np.bool_]:
+        return ~near_border & (local_residual <= max(self.settings.scores.difference_floor, self.dense_residual))
 
     def features(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Floats:
         """Compute the features of the pixels of a mask, (pixels, features), of a map or of a stack of maps.
@@ -191,10 +193,11 @@ class OutlierModel:
 
         The map's asymmetry does not count for isolated pixels: outliers may be one-sided by chance.
         """
-        sides = np.where(scores.score > COUNTED_SCORE, np.sign(scores.residual), 0).astype(np.int8)
+        counted, sides = np.flatnonzero(scores.score > COUNTED_SCORE), np.zeros(scores.score.shape, np.int8)
+        sides.ravel()[counted] = np.sign(scores.residual.ravel()[counted])
         nearby = BoxCounts.of(sides, pixels, max(SUSPECT_WINDOWS_PX)).around(SUSPECT_WINDOWS_PX[-1])
-        theirs = scores.at(np.ravel_multi_index(pixels, sides.shape))
-        side, of_map = np.sign(theirs.residual), np.where(self.is_isolated(theirs), 0, self.noise.asymmetry)
+        isolated = self._are_isolated(scores.near_border[pixels], scores.local_residual[pixels])
+        side, of_map = np.sign(scores.residual[pixels]), np.where(isolated, 0, self.noise.asymmetry)
         return [side * nearby / (suspects.around(SUSPECT_WINDOWS_PX[-1]) + 1), side * of_map]
 
     def _floor(self, tile: Tile) -> Floats:
