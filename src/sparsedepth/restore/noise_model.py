@@ -177,10 +177,10 @@ def estimate_impulse_noise(
     Pixels near a border are left out if most pixels are not.
     """
     inside = valid & ~scores.near_border
-    if 2 * inside.sum() > valid.sum():
+    if 2 * np.count_nonzero(inside) > np.count_nonzero(valid):
         valid, simulation = inside, replace(simulation, noise=np.where(simulated.near_border, 0, simulation.noise))
-    added = simulation.noise != 0
-    if not added.any() or not valid.any():
+    added, n_valid = simulation.noise != 0, int(np.count_nonzero(valid))
+    if not added.any() or not n_valid:
         return ImpulseNoise(0.0, 1.0, np.inf)
     sizes = np.abs(simulation.noise[added])
     weights = np.stack([magnitude_density(sizes, amplitude) for amplitude in AMPLITUDES])
@@ -191,7 +191,7 @@ def estimate_impulse_noise(
         for fraction in settings.smooth_fractions
     )
     for fit in smoother_fits:
-        expected = valid.sum() * best.noise.fraction * (best.weight @ fit.exceeds)
+        expected = n_valid * best.noise.fraction * (best.weight @ fit.exceeds)
         fewer = fit.count < expected - settings.z * np.sqrt(expected) - 1
         chance = settings.z * settings.log_amplitude_std / np.sqrt(max(fit.count, 1))
         smaller = np.log(best.noise.amplitude / fit.noise.amplitude) > max(chance, settings.min_log_ratio)
@@ -215,14 +215,14 @@ def _fit_smooth_part(
     settings: NoiseModelSettings,
 ) -> _Fit:
     """Fit the amplitude to the pixels of least local residual, a fraction of the map."""
-    added, n_valid = simulation.noise != 0, int(valid.sum())
+    added, n_valid = simulation.noise != 0, int(np.count_nonzero(valid))
     limit = _quantile(scores.local_residual[valid], fraction) if fraction < 1 else np.inf
     smooth = valid & (scores.local_residual <= limit) if fraction < 1 else valid
     # Noise raises the local residual around it, so all added noise counts, also what is no longer in the smooth part;
     # but the simulated parts may by chance have more or less smooth pixels than the map.
     sampled = simulation.sample(valid)
     smooth_sampled = (simulation.sample(scores.local_residual) <= limit)[sampled].mean()
-    ratio = (smooth.sum() / n_valid) / max(smooth_sampled, 1e-9)
+    ratio = (np.count_nonzero(smooth) / n_valid) / max(smooth_sampled, 1e-9)
     their_score = np.where(simulated.local_residual <= limit, simulated.score, -1)[added]
     score_before = simulation.sample(scores.score)[added]
     their_size = _log_size(simulated.residual[added])

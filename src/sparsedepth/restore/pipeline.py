@@ -198,7 +198,7 @@ class Corrector:
         """Decide how to correct a map: not at all, its outliers, or every pixel."""
         sample, noise, settings = survey.sample, survey.noise, survey.settings
         smooth = correct and survey.has_dense_noise()
-        n_valid = int(sample.valid.sum())
+        n_valid = int(np.count_nonzero(sample.valid))
         enabled = correct and noise.fraction * n_valid >= settings.outliers.min_count
         enabled = enabled and n_valid >= survey.coder.atoms.shape[1]  # codes fit nearly any map of fewer pixels
         model = OutlierModel(noise, survey.step, enabled, settings, classifier or shipped_classifier())
