@@ -12,10 +12,10 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 
-from sparsedepth import Restorer, denoise, inpaint
+from sparsedepth import InputError, Restorer, denoise, inpaint
 from sparsedepth.cli.batch.spec import RestoreSpec
 from sparsedepth.cli.options import MapReader
-from sparsedepth.files import DepthImage, read, write, write_array
+from sparsedepth.files import DepthImage, memmap, read, write, write_array
 from sparsedepth.files.tiff_tags import CARRIED, MAX_BYTES
 
 rasterio = pytest.importorskip("rasterio")
@@ -36,6 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "SRTM, LZW": {"dtype": "int16", "nodata": -32768, "compress": "lzw"},
     "32 bits": {"dtype": "int32", "nodata": -99999},
     "double": {"dtype": "float64", "nodata": -9999.0, "compress": "deflate"},
+    "double, LZW": {"dtype": "float64", "nodata": -9999.0, "compress": "lzw", "predictor": 3},
     "big-endian": {"dtype": "float32", "nodata": -9999.0, "ENDIANNESS": "BIG"},
     "BigTIFF": {"dtype": "float32", "nodata": -9999.0, "BIGTIFF": "YES"},
     "zero is unknown": {"dtype": "float32", "nodata": 0.0},
@@ -88,10 +89,10 @@ def test_a_filled_model_has_equal_tags_and_measured_heights(name, tmp_path):
     assert facts(tmp_path / "after.tif") == expected
     with rasterio.open(tmp_path / "copy.tif") as file:
         np.testing.assert_array_equal(file.read(1, masked=True).mask & unknown, unknown)
-        np.testing.assert_array_equal(file.read(1)[~unknown], values[~unknown].astype(np.float32))
+        np.testing.assert_array_equal(file.read(1)[~unknown], values[~unknown])
     with rasterio.open(tmp_path / "after.tif") as file:
         filled = file.read(1)
-    np.testing.assert_array_equal(filled[~unknown], values[~unknown].astype(np.float32))
+    np.testing.assert_array_equal(filled[~unknown], values[~unknown])
     rounding = 0.5 if filled.dtype.kind == "i" else 0.0
     assert np.abs(filled[unknown] - HEIGHTS[unknown]).max(initial=0) < 1 + rounding
 
@@ -99,7 +100,7 @@ def test_a_filled_model_has_equal_tags_and_measured_heights(name, tmp_path):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int8", "int16", "int32", "float64"])
 @pytest.mark.parametrize("profile", ["auto", "tum", "height"])
 def test_a_plain_file_keeps_its_type_and_its_numbers(dtype, profile, tmp_path):
-    """Integers are those of the file again, bit by bit, whatever their profile makes of them; doubles are float32's."""
+    """Numbers are those of the file again, bit by bit, whatever their profile makes of them."""
     top = 1 << 22 if np.dtype(dtype).itemsize > 2 else np.iinfo(dtype).max  # float32 holds 24 bits, scaled about 22
     low = max(-top, np.iinfo(dtype).min) if np.dtype(dtype).kind == "i" else 0
     numbers = np.array([[low, 0, 1], [7, top - 1, top]]).astype(dtype)
@@ -193,6 +194,128 @@ def test_a_model_that_stays_in_its_file_has_equal_tags(name, run_spec, tmp_path)
     with rasterio.open(tmp_path / "mapped" / "x.tif") as one, rasterio.open(tmp_path / "read" / "x.tif") as other:
         np.testing.assert_array_equal(one.read(1), other.read(1))
         assert (one.read(1, masked=True).mask == VOID).all()
+
+
+# --- numbers that float32 does not hold -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint32"])
+def test_what_is_not_changed_is_written_as_it_was(dtype, tmp_path):
+    """Also numbers of more digits than float32 has; what is changed has those of float32."""
+    numbers = (2_000_000_001 + 1000 * np.arange(12).reshape(3, 4) / 7).astype(dtype)
+    save_plain(tmp_path / "a.tif", numbers)
+    image = read(tmp_path / "a.tif")
+    assert (image.values.astype(np.float64) != numbers).any()
+    changed = image.values.copy()
+    changed[1, 2] -= 70_000
+    write(tmp_path / "b.tif", replace(image, values=changed))
+    with rasterio.open(tmp_path / "b.tif") as file:
+        again = file.read(1)
+    assert again.dtype == dtype
+    expected = numbers.copy()
+    expected[1, 2] = changed[1, 2]
+    np.testing.assert_array_equal(again, expected)
+
+
+def test_numbers_of_another_unit_or_size_are_not_those_of_the_file(tmp_path):
+    save_plain(tmp_path / "a.tif", 1 + np.arange(12.0).reshape(3, 4) / 7, units="metre")
+    image = read(tmp_path / "a.tif")
+    write(tmp_path / "mm.tif", image.to("mm"))
+    write(tmp_path / "part.tif", replace(image, values=image.values[:2]))
+    np.testing.assert_array_equal(rasterio.open(tmp_path / "mm.tif").read(1), image.to("mm").values)
+    np.testing.assert_array_equal(rasterio.open(tmp_path / "part.tif").read(1), image.values[:2])
+
+
+def save_plain(path: Path, values: NDArray[Any], units: str = "", **options: Any) -> None:
+    """Write a model without voids, in a place on the ground."""
+    height, width = values.shape
+    shape = {"driver": "GTiff", "height": height, "width": width, "count": 1, "dtype": values.dtype.name}
+    with rasterio.open(path, "w", **shape, crs="EPSG:32633", transform=Affine(2, 0, 7, 0, -2, 9), **options) as file:
+        file.write(values, 1)
+        file.units = (units,)
+
+
+# --- GDAL's scale and masks -----------------------------------------------------------------------------------------
+
+
+def scaled(path: Path, dtype: str, scale: float, offset: float = 0.0) -> NDArray[Any]:
+    stored = np.round(HEIGHTS / 0.01).astype(dtype)
+    stored[VOID] = -32768
+    save_plain(path, stored, "m", nodata=-32768)
+    with rasterio.open(path, "r+") as file:
+        file.scales, file.offsets = (scale,), (offset,)
+    return stored
+
+
+@pytest.mark.parametrize("profile", ["auto", "height"])
+def test_heights_have_the_scale_that_the_file_declares(profile, tmp_path):
+    stored = scaled(tmp_path / "a.tif", "int16", 0.01)
+    image = read(tmp_path / "a.tif", profile)
+    np.testing.assert_allclose(image.values, np.where(VOID, np.nan, HEIGHTS), atol=1e-5)
+    assert profile != "auto" or "height in m, 100 stored for each" in image.assumed
+    write(tmp_path / "b.tif", inpaint(image, quality="fast", fill="none"))
+    assert facts(tmp_path / "b.tif") == facts(tmp_path / "a.tif")
+    with rasterio.open(tmp_path / "b.tif") as file:
+        np.testing.assert_array_equal(file.read(1), stored)
+
+
+def test_a_result_of_another_scale_does_not_claim_that_of_its_input(tmp_path, command):
+    scaled(tmp_path / "a.tif", "int16", 0.01)
+    scaled(tmp_path / "f.tif", "float32", 0.01)
+    image = read(tmp_path / "a.tif")
+    write(tmp_path / "profile.tif", image, profile="height")
+    write(tmp_path / "float.tif", read(tmp_path / "f.tif"))
+    write(tmp_path / "as stored.tif", read(tmp_path / "a.tif", "height", scale=1))
+    ended = command("inpaint", tmp_path / "a.tif", "-o", tmp_path / "b.tif", "--variance-out", tmp_path / "v.tif")
+    assert ended.code == 0, ended.err
+    for name, factor in (("profile.tif", 1), ("float.tif", 1), ("as stored.tif", 100)):
+        found = facts(tmp_path / name)
+        assert (found["scales"], found["offsets"], found["units"]) == ((1.0,), (0.0,), ("m",))
+        with rasterio.open(tmp_path / name) as file:
+            np.testing.assert_allclose(file.read(1)[~VOID], factor * HEIGHTS[~VOID], rtol=1e-6, atol=1e-6)
+    assert facts(tmp_path / "b.tif")["scales"] == (0.01,)
+    variance = facts(tmp_path / "v.tif")
+    assert (variance["scales"], variance["units"]) == ((1.0,), (None,)), "squared metres are no stored heights"
+
+
+def test_an_offset_is_refused_with_what_to_do(tmp_path):
+    scaled(tmp_path / "a.tif", "int16", 0.01, offset=100.0)
+    with pytest.raises(InputError, match=r"offset of 100; .*gdal_translate -unscale"):
+        read(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize("scale", [float("inf"), -1.0])
+def test_a_scale_that_makes_no_sense_is_none(scale, tmp_path):
+    scaled(tmp_path / "a.tif", "int16", scale)
+    assert np.nanmax(read(tmp_path / "a.tif").values) == np.round(HEIGHTS[~VOID] / 0.01).max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint16", "uint8"])
+@pytest.mark.parametrize("code", [None, 0])
+def test_what_a_mask_hides_is_unknown(dtype, code, tmp_path):
+    values = np.round(HEIGHTS + 60).astype(dtype)
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        save_plain(tmp_path / "a.tif", values, nodata=code)
+        with rasterio.open(tmp_path / "a.tif", "r+") as file:
+            file.write_mask(~VOID)
+    image = read(tmp_path / "a.tif")
+    np.testing.assert_array_equal(image.values, np.where(VOID, np.nan, values))
+    write(tmp_path / "b.tif", image)
+    with rasterio.open(tmp_path / "b.tif") as file:
+        found = file.read(1, masked=True)
+    np.testing.assert_array_equal(np.ma.getmaskarray(found) | (found.data != found.data), VOID)
+    np.testing.assert_array_equal(found.data[~VOID], values[~VOID], strict=True)
+    assert not memmap.should_map(tmp_path / "a.tif", 10), "a mapped file would show what is hidden"
+
+
+def test_a_mask_needs_a_number_that_is_free(tmp_path):
+    values = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        save_plain(tmp_path / "a.tif", values)
+        with rasterio.open(tmp_path / "a.tif", "r+") as file:
+            file.write_mask(values > 7)
+    with pytest.raises(InputError, match="no number is left"):
+        read(tmp_path / "a.tif")
 
 
 # --- our own encoder against readers of others, and hostile tags ----------------------------------------------------

@@ -54,7 +54,8 @@ def should_map(path: str | Path, pixels: int = MIN_PIXELS) -> bool:
             return plain and dtype.kind in "fiu" and len(shape) == 2 and int(np.prod(shape)) > pixels
         with tifffile.TiffFile(path) as file:
             page = file.pages.first
-            return page.compression == 1 and len(page.shape) == 2 and int(np.prod(page.shape)) > pixels
+            plain = page.compression == 1 and len(page.shape) == 2 and not tiff.has_mask(page)
+            return plain and int(np.prod(page.shape)) > pixels
     except Exception:  # whatever is wrong with it, reading it the usual way says it better
         return False
 

@@ -85,6 +85,8 @@ def for_dtype(profile: Profile, dtype: np.dtype) -> Profile:
 def _for_file(profile: Profile, stored: Stored) -> Profile:
     """Return the profile that the user named, with the codes that the file declares besides its own."""
     profile = for_dtype(profile, stored.pixels.dtype)
+    if profile.kind == "height" and stored.likely is not None and profile.scale == 1.0:
+        profile = replace(profile, scale=stored.likely.scale)
     declared = stored.declared.invalid if stored.declared is not None else stored.invalid or ()
     return replace(profile, invalid=declared + tuple(code for code in profile.invalid if code not in declared))
 
@@ -98,7 +100,8 @@ def _assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str
         profile = replace(profile, invalid=stored.invalid)
     unit = f"in {profile.unit}" if profile.unit else "in an unknown unit"
     codes = " or ".join(f"{code:g}" for code in profile.invalid) or "NaN"
-    took = f"took its {stored.pixels.dtype.name} numbers as {profile.kind} {unit}, {codes} = unknown"
+    scale = "" if scaled or profile.scale in (None, 1.0) else f", {profile.scale:g} stored for each"
+    took = f"took its {stored.pixels.dtype.name} numbers as {profile.kind} {unit}{scale}, {codes} = unknown"
     return profile, f"{took}; if that is wrong, give the profile ({', '.join(PROFILES)}), scale or invalid"
 
 

@@ -13,7 +13,7 @@ import tifffile
 
 from sparsedepth.files.profiles import as_text, from_text
 from sparsedepth.files.tiff_writing import TYPE_BYTES, Tag, text_tag
-from sparsedepth.vocabulary import Metadata, Profile, Unit
+from sparsedepth.vocabulary import InputError, Metadata, Profile, Unit
 
 FORMAT = "tiff"
 DESCRIPTION, GDAL_METADATA, GDAL_NODATA, GEO_KEYS = 270, 42112, 42113, 34735
@@ -32,6 +32,9 @@ KEPT_TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "float64")
 MAX_BYTES = 1 << 20
 """Most bytes of all carried tags of a file; tags beyond it are left out."""
 VERTICAL_UNIT_KEY, METRE_CODE = 4099, 9001
+SCALE_ROLES, VALUE_ROLES = ("scale", "offset"), ("scale", "offset", "unittype")
+"""Roles of the items of GDAL's metadata that say how to read stored numbers, and what their values are."""
+_ITEM = re.compile(r'<Item\b[^>]{0,200}\brole="(scale|offset|unittype)"[^>]{0,200}>([^<]{0,100})</Item>\s{0,9}')
 _METRES = re.compile(r'role="unittype"[^>]{0,40}>\s*(m|metre|meter|metres|meters)\s*<', re.IGNORECASE)
 
 
@@ -80,14 +83,38 @@ def heights(metadata: Metadata | None, code: float | None) -> Profile | None:
     """Return what a map of the ground holds: heights of any sign, where 0 is the sea; None = it is no such map."""
     if metadata is None or GEO_KEYS not in {tag.code for tag in metadata.entries}:
         return None
-    return Profile("", _unit(metadata), "height", invalid=() if code is None else (code,))
+    scale = 1 / declared_scale(metadata)
+    return Profile("", _unit(metadata), "height", scale, invalid=() if code is None else (code,))
+
+
+def declared_scale(metadata: Metadata) -> float:
+    """Return the value of a stored 1 that GDAL's metadata declare, 1 = nothing; an offset is refused."""
+    found = {role: _number(text) for role, text in _ITEM.findall(_words(metadata)) if role in SCALE_ROLES}
+    if found.get("offset", 0.0) != 0:
+        raise InputError(
+            f"its numbers have an offset of {found['offset']:g}; write the values themselves first, "
+            "such as by: gdal_translate -unscale -ot Float32"
+        )
+    scale = found.get("scale", 1.0)
+    return scale if np.isfinite(scale) and scale > 0 else 1.0
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
+
+
+def _words(metadata: Metadata) -> str:
+    """Return GDAL's metadata as the text that they are, "" = there are none."""
+    return next((tag.content.decode(errors="replace") for tag in metadata.entries if tag.code == GDAL_METADATA), "")
 
 
 def _unit(metadata: Metadata) -> Unit:
     """Return metres where the file declares them, by GDAL's unit or by the vertical unit of the geo keys."""
     tags: dict[int, Tag] = {tag.code: tag for tag in metadata.entries}
-    words = tags[GDAL_METADATA].content.decode(errors="replace") if GDAL_METADATA in tags else ""
-    content = tags[GEO_KEYS].content
+    words, content = _words(metadata), tags[GEO_KEYS].content
     keys = struct.unpack(f"<{len(content) // 2}H", content[: len(content) // 2 * 2])
     entries = [keys[at : at + 4] for at in range(4, len(keys) - 3, 4)]
     vertical = any(entry[0] == VERTICAL_UNIT_KEY and entry[3] == METRE_CODE for entry in entries)
@@ -96,7 +123,7 @@ def _unit(metadata: Metadata) -> Unit:
 
 def tags_to_write(profile: Profile | None, metadata: Metadata | None) -> list[Tag]:
     """Return the tags of a file: those that are carried, our profile, and the code for unknown pixels."""
-    carried: list[Tag] = list(metadata.entries) if metadata is not None else []
+    carried = [] if metadata is None else _still_true(profile, metadata)
     codes = () if profile is None else profile.invalid
     if metadata is not None and (metadata.code is None or codes != (metadata.code,)) and not _both_nan(metadata, codes):
         carried = [tag for tag in carried if tag.code != GDAL_NODATA]
@@ -106,6 +133,32 @@ def tags_to_write(profile: Profile | None, metadata: Metadata | None) -> list[Ta
     if codes and GDAL_NODATA not in there:
         carried.append(text_tag(GDAL_NODATA, f"{codes[0]:.9g}"))
     return carried
+
+
+def _still_true(profile: Profile | None, metadata: Metadata) -> list[Tag]:
+    """Return the tags without GDAL's scale where the numbers have another one; those of no map have no unit either."""
+    if profile is None:
+        roles = VALUE_ROLES
+    else:
+        scale = profile.scale or 1.0
+        roles = () if np.isclose(scale * _scale_or_one(metadata), 1, rtol=1e-12, atol=0) else SCALE_ROLES
+    kept = [_without(tag, roles) if tag.code == GDAL_METADATA and roles else tag for tag in metadata.entries]
+    return [tag for tag in kept if tag is not None]
+
+
+def _scale_or_one(metadata: Metadata) -> float:
+    try:
+        return declared_scale(metadata)
+    except InputError:
+        return np.nan
+
+
+def _without(tag: Tag, roles: tuple[str, ...]) -> Tag | None:
+    """Return GDAL's metadata without the items of some roles; None = nothing is left."""
+    text = tag.content.decode(errors="surrogateescape")
+    kept = _ITEM.sub(lambda item: "" if item[1] in roles else item[0], text)
+    content = kept.encode(errors="surrogateescape")
+    return Tag(tag.code, tag.type, len(content), content) if "<Item" in kept else None
 
 
 def _both_nan(metadata: Metadata, codes: tuple[float, ...]) -> bool:

@@ -52,6 +52,12 @@ def encode(pixels: Pixels, tags: Sequence[Tag]) -> bytes:
     return b"".join([head, *strips])
 
 
+def one_strip(content: bytes, shape: tuple[int, int], compression: int) -> bytes:
+    """Return a page of bytes whose only strip was compressed by somebody else."""
+    head, _ = _head(shape, np.dtype(np.uint8), [], [len(content)], shape[0], compression)
+    return head + content
+
+
 def start_plain(shape: tuple[int, int], dtype: np.dtype[Any], tags: Sequence[Tag]) -> tuple[bytes, int]:
     """Return the beginning of an uncompressed file, and where its pixels begin."""
     size = shape[0] * shape[1] * dtype.itemsize

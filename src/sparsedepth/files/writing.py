@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from sparsedepth.atomic_files import write_atomically
 from sparsedepth.files import numpy_arrays
-from sparsedepth.files.codec import encode_floats, encode_integers
+from sparsedepth.files.codec import decode, encode_floats, encode_integers
 from sparsedepth.files.formats import Format, format_of
 from sparsedepth.files.profiles import InvalidCodes, for_dtype, profile_named, with_options
 from sparsedepth.files.stored import Pixels
@@ -130,6 +130,7 @@ def encode_file(
         else:
             wide = carried is not None and carried.dtype == "float64" and profile is None
             pixels = _pixels(stored, encoding, file_format, coded=invalid is not None, wide=wide)
+        pixels = _unchanged_exactly(pixels, source, carried, encoding)
         converted = _converted(image.variance if isinstance(image, Restoration | Match) else None, source, stored)
         extra = _extra(stored, path, variance=_converted(variance, source, stored), origin=origin)
         if inside and isinstance(image, Restoration | Match):
@@ -175,6 +176,18 @@ def _as_they_came(image: DepthImage, profile: Profile, carried: Metadata) -> Pix
         return encode_integers(image.values, profile, np.dtype(carried.dtype))
     except InputError:
         return None
+
+
+def _unchanged_exactly(
+    pixels: Pixels, source: DepthImage | ArrayLike, carried: Metadata | None, encoding: Profile
+) -> Pixels:
+    """Return the numbers to write, those of the file where a pixel is still what was read from it."""
+    if carried is None or carried.exact is None or not isinstance(source, DepthImage) or source.profile is None:
+        return pixels
+    same_shape = carried.exact.shape == pixels.shape and carried.exact.dtype == pixels.dtype
+    if not same_shape or (source.profile.scale, source.profile.unit) != (encoding.scale, encoding.unit):
+        return pixels
+    return np.where(decode(carried.exact, source.profile) == source.values, carried.exact, pixels)
 
 
 def _converted(variance: ArrayLike | None, source: DepthImage | ArrayLike, stored: DepthImage) -> Any:

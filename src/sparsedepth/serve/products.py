@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.files import PROFILES, read, write, write_array
 from sparsedepth.files.profiles import from_text
-from sparsedepth.files.tiff import write as encode_tiff
+from sparsedepth.files.tiff_writing import encode
 from sparsedepth.serve.ply import write_points
 from sparsedepth.stream_video import VideoWriter
 from sparsedepth.vocabulary import DepthImage, InputError, Metadata, Profile, Restoration
@@ -34,8 +34,7 @@ def load_result(facts: dict[str, Any], frame: int = 0) -> Restoration:
 def save_metadata(metadata: Metadata | None) -> None:
     """Save the tags of an uploaded TIFF for its products, which are made by another process."""
     if metadata is not None and metadata.format == "tiff":
-        meaning = Profile("", "", invalid=() if metadata.code is None else (metadata.code,))
-        CARRIED.write_bytes(encode_tiff(np.zeros((1, 1), metadata.dtype), meaning, metadata))
+        CARRIED.write_bytes(encode(np.zeros((1, 1), metadata.dtype), metadata.entries))
 
 
 def frame_bytes(name: str, shape: tuple[int, int], frame: int) -> range:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.vocabulary.arrays import DepthMap, InputError, as_array
 from sparsedepth.vocabulary.shown import Shown
@@ -76,13 +77,15 @@ class Metadata:
     """What a file says besides its numbers, such as a place on the ground; a file of the same format carries it on.
 
     ``code`` is the stored number that the file declares for unknown pixels. ``dtype`` is the type of its numbers, where
-    a file of the same format keeps it.
+    a file of the same format keeps it. ``exact`` are its numbers where float32 does not hold them: a pixel that is not
+    changed is written as it was.
     """
 
     format: str
     entries: tuple[Any, ...]
     code: float | None = None
     dtype: str = "float32"
+    exact: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +140,14 @@ class DepthImage(Shown):
         return DepthImage(values, unit, self.kind, assumed=self.assumed, metadata=self.metadata)
 
 
-def _check_unit_and_kind(unit: str, kind: str) -> None:
+def check_unit(unit: str) -> None:
+    """Refuse what is no unit of a map."""
     if unit not in get_args(Unit):
         raise InputError(f"the unit is {unit!r}; use one of {', '.join(map(repr, get_args(Unit)))}")
+
+
+def _check_unit_and_kind(unit: str, kind: str) -> None:
+    check_unit(unit)
     if kind not in get_args(Kind):
         raise InputError(f"the kind is {kind!r}; use one of {', '.join(map(repr, get_args(Kind)))}")
 
