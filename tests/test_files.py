@@ -465,8 +465,12 @@ def test_exr_channels(tmp_path):
         image = read(save(channels))
         np.testing.assert_array_equal(image.values, DEPTH)
         assert "unknown unit, 1e+10 = unknown" in image.assumed
+    for name in ("ViewLayer.Depth.Z", "depth", "zdepth.V"):
+        np.testing.assert_array_equal(read(save({name: far, "Normal.Z": DEPTH * 0, "R": DEPTH * 0})).values, DEPTH)
     with pytest.raises(InputError, match="channels A, B; a map is the channel Z"):
         read(save({"A": DEPTH, "B": DEPTH}))
+    with pytest.raises(InputError, match=r"channels Left\.Depth\.Z, Right\.Depth\.Z; a map is"):
+        read(save({"Left.Depth.Z": DEPTH, "Right.Depth.Z": DEPTH}))
 
 
 def test_exr_without_its_package_says_what_to_install(tmp_path, monkeypatch):

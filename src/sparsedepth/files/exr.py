@@ -22,6 +22,8 @@ STRUCTURE = frozenset(
     ("channels", "compression", "type", "lineOrder", "tiles", "name", "view", "version", "chunkCount", "preview")
 ) | {ATTRIBUTE, "dwaCompressionLevel", "maxSamplesPerPixel"}
 """Attributes that belong to the layout of a file, which each writer chooses."""
+DEPTH_LAYERS = {"depth", "zdepth"}
+"""Parts of the names of channels of depth, as in ViewLayer.Depth.Z of Blender."""
 _REDIRECTING = Lock()
 """Standard output belongs to the process: two threads that redirect it at once would not restore it."""
 
@@ -86,9 +88,7 @@ def _check_header(header: dict[str, Any], library: Any, budget: Budget) -> str:
         raise InputError("it is a deep picture; flatten it to one depth a pixel")
     channels = {channel.name: channel for channel in header["channels"]}
     names = list(channels)
-    name = "Z" if "Z" in channels else names[0]
-    if name != "Z" and len(names) != 1:
-        raise InputError(f"it has the channels {', '.join(names[:20])}; a map is the channel Z, or the only one")
+    name = _depth_among(names)
     if (channels[name].xSampling, channels[name].ySampling) != (1, 1):
         raise InputError(f"its channel {name} leaves out pixels (sub-sampling); save it whole")
     first, last = header["dataWindow"]
@@ -96,6 +96,17 @@ def _check_header(header: dict[str, Any], library: Any, budget: Budget) -> str:
     budget.allow((height, width), np.dtype(np.float32))
     budget.allow_amount(width, height, 4 * len(names))
     return name
+
+
+def _depth_among(names: list[str]) -> str:
+    """Return the name of the channel that holds depths: Z, the only one, or the only one of a layer of depths."""
+    if "Z" in names or len(names) == 1:
+        return "Z" if "Z" in names else names[0]
+    named = [name for name in names if DEPTH_LAYERS & set(name.lower().split("."))]
+    if len(named) != 1:
+        shown = ", ".join(names[:20])
+        raise InputError(f"it has the channels {shown}; a map is the channel Z, the only one, or the one of depth")
+    return named[0]
 
 
 def write(pixels: Pixels, profile: Profile | None, metadata: Metadata | None = None) -> bytes:
