@@ -8,6 +8,7 @@ import io
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -264,6 +265,32 @@ def test_all_that_takes_maps_gives_tensors_back(name, monkeypatch):
     for key, array in found.items():
         assert (type(array), array.device) == (Tensor, "cuda:1")
         np.testing.assert_array_equal(array.array, plain[key])
+
+
+def test_what_is_no_map_says_what_to_give():
+    xarray = pytest.importorskip("xarray")
+    with pytest.raises(InputError, match="Dataset of the variables z, quality; give one"):
+        denoise(xarray.Dataset({"z": (("y", "x"), SCENE), "quality": (("y", "x"), SCENE)}))
+    for path in ("scan.png", Path("scan.png")):
+        with pytest.raises(InputError, match=r"name of a file; read it first: sparsedepth\.files\.read\('scan\.png'\)"):
+            denoise(path)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_unit_that_was_given_is_that_of_the_result(tmp_path):
+    result = inpaint(SCENE, unit="m", quality="fast", sensor="clean")
+    assert (result.unit, inpaint(SCENE, quality="fast").unit) == ("m", "")
+    assert point_cloud(result, CAMERA).unit == "m"
+    write(tmp_path / "x.png", result, profile="mm")
+    np.testing.assert_allclose(read(tmp_path / "x.png", "mm").values, 1000 * result.depth, atol=0.5)
+    restorer = Restorer(unit="m", quality="fast", sensor="clean")
+    with restorer.in_processes(1) as pool:
+        assert (restorer(SCENE).unit, pool(SCENE).unit) == ("m", "m")
+
+
+@pytest.mark.parametrize("restore", [denoise, inpaint])
+def test_a_unit_that_is_not_known_is_refused(restore):
+    with pytest.raises(InputError, match="the unit is 'feet'; use one of 'm', 'mm'"):
+        restore(SCENE, unit="feet")
 
 
 def test_views_whose_channels_come_first_are_refused():

@@ -33,7 +33,8 @@ def unpack(depth: Any) -> tuple[Any, Wrap | None, Unit]:
     """
     if isinstance(depth, np.ndarray):
         return depth, None, ""
-    if all(hasattr(depth, name) for name in ("dims", "coords", "attrs", "values", "copy")):
+    labelled = all(hasattr(depth, name) for name in ("dims", "coords", "attrs", "values", "copy"))
+    if labelled and not hasattr(depth, "data_vars"):
         return depth.values, lambda result: _as_xarray(result, depth), _unit(depth.attrs)
     if hasattr(depth, "__dlpack__") and hasattr(depth, "detach"):
         return _numbers(depth), lambda result: _as_tensors(result, depth), ""

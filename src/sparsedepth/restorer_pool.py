@@ -43,7 +43,7 @@ class RestorerPool:
     ) -> None:
         header, arrays = config
         setup = {"make": f"{make.__module__}:{make.__qualname__}", "config": header}
-        self._fallback, self._invalid = restore, header.get("invalid")
+        self._fallback, self._invalid, self._unit = restore, header.get("invalid"), header.get("unit", "")
         self._pool = ProcessPool(f"{__name__}:worker_entry", n_workers, (setup, arrays), ONE_THREAD)
         self._pool.spawn()
 
@@ -62,7 +62,8 @@ class RestorerPool:
             raise MemoryError("the process that restored it has died") from None
         result = Restoration(arrays["depth"], arrays["variance"], arrays["origin"])
         invalid = more.get("invalid")
-        return with_warnings(result, depth, self._invalid if invalid is None else invalid, words.get("unit", ""))
+        codes, unit = self._invalid if invalid is None else invalid, words.get("unit") or self._unit
+        return with_warnings(result, depth, codes, unit)
 
     def __enter__(self) -> RestorerPool:
         return self

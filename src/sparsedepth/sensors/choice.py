@@ -13,7 +13,7 @@ from sparsedepth.sensors.presets import names
 from sparsedepth.sensors.record import Sensor
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.tiling import TiledMap, as_float_map
-from sparsedepth.vocabulary import InputError, Kind, Unit
+from sparsedepth.vocabulary import InputError, Kind, Unit, check_unit
 
 AUTO, CLEAN = "auto", "clean"
 """Words for a sensor that the map shows, and for a map without dense noise."""
@@ -117,6 +117,9 @@ class NoiseChoice:
     kind: Kind = "depth"
     numbers_per_unit: float = 1.0
     """Of maps that hold stored numbers."""
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit)
 
     def for_numbers(self, unit: Unit, kind: Kind, numbers_per_unit: float = 1.0) -> NoiseChoice:
         """Return the choice for a map whose numbers have a meaning; "" = the unit of all."""

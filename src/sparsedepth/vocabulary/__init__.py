@@ -11,7 +11,7 @@ from sparsedepth.vocabulary.arrays import (
     Vector,
     as_array,
 )
-from sparsedepth.vocabulary.maps import UNIT_FACTORS, DepthImage, Kind, Metadata, Profile, Unit, unit_factor
+from sparsedepth.vocabulary.maps import UNIT_FACTORS, DepthImage, Kind, Metadata, Profile, Unit, check_unit, unit_factor
 from sparsedepth.vocabulary.results import Belief, Match, Origin, Restoration
 from sparsedepth.vocabulary.shown import Shown
 from sparsedepth.vocabulary.stereo_pair import StereoPair
@@ -38,5 +38,6 @@ __all__ = [
     "Unit",
     "Vector",
     "as_array",
+    "check_unit",
     "unit_factor",
 ]

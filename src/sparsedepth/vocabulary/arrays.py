@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,10 @@ class TooLargeError(InputError):
 
 def as_array(what: str, values: Any) -> Any:
     """Anything as an array of real numbers, a masked one as it is; what is none is refused."""
+    if isinstance(values, str | PathLike):
+        raise InputError(f"{what} is the name of a file; read it first: sparsedepth.files.read({str(values)!r})")
+    if hasattr(values, "data_vars"):
+        raise InputError(f"{what} is a Dataset of the variables {', '.join(map(str, values.data_vars))}; give one")
     try:
         array = values if np.ma.isMaskedArray(values) else np.asarray(values)
     except ValueError:

@@ -70,7 +70,7 @@ class Restoration(Shown):
         (height, width) uint8, the `Origin` of each pixel.
     unit, kind, profile, metadata
         Those of the `DepthImage` that was restored: `sparsedepth.files.write` writes the result as that map came. The
-        result of an array has none.
+        result of an array has the unit that was given.
     warnings
         Sentences on what is suspicious about the map, such as codes taken for depths.
 
