@@ -482,6 +482,58 @@ def test_depth_and_colour_and_calibrations_are_understood(browser, plain):
     page.close()
 
 
+def picture_of(width: int, height: int) -> dict[str, Any]:
+    content = io.BytesIO()
+    colours = np.random.default_rng(0).integers(0, 255, (height, width, 3), np.uint8)
+    Image.fromarray(colours).save(content, "png")
+    return {"name": "color.png", "mimeType": "image/png", "buffer": content.getvalue()}
+
+
+def test_a_photograph_of_another_size_is_left_out_and_said(browser, plain):
+    """Cameras of depth and of colour differ; the depth is restored all the same."""
+    page = opened(browser, plain.url, LAPTOP)
+    page.set_input_files("#files", [*files_of([scene()], "depth.png"), picture_of(90, 50)])
+    settled(page, plots=False)
+    assert "color.png has another size than the map and was left out" in page.inner_text("#assumed")
+    assert "Input\tdepth.png\n" in page.inner_text("#facts")
+    page.set_input_files("#guide", picture_of(90, 50))
+    page.click("#again")
+    page.wait_for_selector("body[data-state=failed]")
+    assert "the guide is" in page.inner_text("#error"), "that of the option was asked for"
+    page.close()
+
+
+def test_equal_variances_are_drawn(browser, plain, tmp_path):
+    np.save(tmp_path / "flat.npy", np.full((3, 3), 2.0, np.float32))
+    page = opened(browser, plain.url, LAPTOP)
+    page.set_input_files("#files", tmp_path / "flat.npy")
+    settled(page)
+    low, high = re.findall(r"[\d.]+(?:e[-+]\d+)?", page.inner_text("#layer-scale"))[:2]
+    assert 0 < float(low) < float(high)
+    assert " ," not in page.inner_text("#layer-scale")
+    assert page.complaints == []
+    page.close()
+
+
+def test_heights_are_a_relief_and_wide_voids_say_how_they_are_filled(browser, plain, tmp_path):
+    heights = np.add.outer(np.linspace(-9, 9, 40), np.sin(np.arange(60) / 9)).astype(np.float32)
+    heights[10:24, 20:40] = np.nan
+    np.save(tmp_path / "dsm.npy", heights)
+    page = opened(browser, plain.url, LAPTOP)
+    page.select_option("#profile", "height")
+    page.set_input_files("#files", tmp_path / "dsm.npy")
+    settled(page)
+    assert "A relief of the heights." in page.inner_text("#space-note")
+    assert page.inner_text("#space-colour option:checked") == "height"
+    assert "Fill large holes too" in page.inner_text("#facts")
+    page.check("#all-holes")
+    page.click("#again")
+    settled(page)
+    assert "Fill large holes too" not in page.inner_text("#facts")
+    assert page.complaints == []
+    page.close()
+
+
 def test_a_pair_is_matched_from_an_example(browser, plain):
     page = opened(browser, plain.url, LAPTOP)
     page.select_option("#example", "motorcycle-pair")

@@ -99,7 +99,7 @@ def _assumption(stored: Stored, suffix: str, scaled: bool) -> tuple[Profile, str
     if stored.invalid is not None:
         profile = replace(profile, invalid=stored.invalid)
     unit = f"in {profile.unit}" if profile.unit else "in an unknown unit"
-    codes = " or ".join(f"{code:g}" for code in profile.invalid) or "NaN"
+    codes = " or ".join("NaN" if np.isnan(code) else f"{code:g}" for code in profile.invalid) or "NaN"
     scale = "" if scaled or profile.scale in (None, 1.0) else f", {profile.scale:g} stored for each"
     took = f"took its {stored.pixels.dtype.name} numbers as {profile.kind} {unit}{scale}, {codes} = unknown"
     return profile, f"{took}; if that is wrong, give the profile ({', '.join(PROFILES)}), scale or invalid"

@@ -153,6 +153,7 @@ function showWhich() {
   const items = chosen.items ?? [];
   $("which-row").hidden = items.length < 2;
   $("which").replaceChildren(...items.map((each, number) => new Option(each.guide ? `${each.depth.name} + ${each.guide.name}` : each.depth.name, number)));
+  if (items.length) $("which").value = String(chosen.at);
 }
 
 function exampleName(name) {
@@ -220,6 +221,11 @@ async function run() {
     if (/as a stream/.test(error.message) && mine) {
       chosen = { task: "stream", files: [mine.depth] };
       setTask("stream");
+      return run();
+    }
+    if (mine?.guide && !$("guide").files.length && error.message.startsWith("the guide is ")) {
+      Object.assign(mine, { leftOut: mine.guide.name, guide: null });
+      showWhich();
       return run();
     }
     if (!firstVisit) return fail(error);
@@ -307,6 +313,11 @@ function limits(values, share = 0.01) {
   return low < high ? [low, high] : [low - Math.max(Math.abs(low), 1) / 100, high + Math.max(Math.abs(high), 1) / 100];
 }
 
+// Of a logarithmic scale, whose ends are positive also where all variances are equal.
+function limitsOfVariance(variance) {
+  return limits(variance.map((value) => (value > 0 ? Math.log10(value) : NaN)), 0.002).map((power) => 10 ** power);
+}
+
 // Limits of the colours. Depths from very near to very far are painted by their logarithm, and drawn in space without the farthest.
 function setLimits(values) {
   map.limits = limits(values);
@@ -382,15 +393,17 @@ function deviations(variance) {
 
 async function showAfter(told) {
   map.links = told.links;
+  $("space-colour").options[0].text = map.kind;
   const last = map.stream ? map.frames - 1 : null;
   Object.assign(map, told.facts, map.stream ? await fetchFrame(last) : await arraysOf(told.links, null), { seconds: told.seconds });
   const warnings = (map.warnings ?? []).map((sentence) => `Warning: ${sentence}.`);
+  if (item()?.leftOut) warnings.push(`${item().leftOut} has another size than the map and was left out; a photograph guides where its pixels are those of the map.`);
   $("assumed").textContent = [$("assumed").textContent, ...warnings].filter(Boolean).join(" ");
   $("assumed").hidden = !$("assumed").textContent;
   setLimits(map.after);
-  map.varianceLimits = limits(map.variance.map((value) => (value > 0 ? value : NaN)), 0.002);
+  map.varianceLimits = limitsOfVariance(map.variance);
   if (map.stream) {
-    const first = limits((await fetchFrame(0)).variance.map((value) => (value > 0 ? value : NaN)), 0.002);
+    const first = limitsOfVariance((await fetchFrame(0)).variance);
     map.varianceLimits = [Math.min(map.varianceLimits[0], first[0]), Math.max(map.varianceLimits[1], first[1])]; // of all times
   }
   for (const option of $("layer").options) option.hidden = option.disabled = map.photo && option.value === "residual";
@@ -475,7 +488,7 @@ function showScale(element, scale, [low, high], unit, kind = "") {
   bar.className = "bar";
   const steps = Array.from({ length: 17 }, (_, i) => `rgb(${colours.scales[scale][Math.round((i / 16) * 255)].join(",")})`);
   bar.style.background = `linear-gradient(to right, ${steps.join(",")})`;
-  element.replaceChildren(text(show(low)), bar, text(`${show(high)} ${unit}${kind ? `, ${kind}` : ""}`), swatch("unknown", colours.unknown));
+  element.replaceChildren(text(show(low)), bar, text([`${show(high)} ${unit}`.trim(), kind].filter(Boolean).join(", ")), swatch("unknown", colours.unknown));
 }
 
 function originsShown() {
@@ -502,6 +515,7 @@ function swatch(words, colour) {
 
 function show(value) {
   if (!Number.isFinite(value)) return "unknown";
+  if (value === 0) return "0";
   return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e5 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
 }
 
@@ -536,7 +550,7 @@ function showFacts() {
     ["Options", Object.entries(fields()).map(([name, value]) => `${name} ${value.length > 60 ? "from a file" : value}`).join(", ")],
     ...(map.intrinsics ? [["Intrinsics", `${map.intrinsics.map((value) => show(value)).join(", ")} px`]] : []),
     ...(map.state ? [["Camera", map.state]] : []),
-    ...originsShown().map((name) => [capital(name), percent(map[name])]),
+    ...originsShown().map((name) => [capital(name), percent(map[name]) + (name === "refused" ? howToFill() : "")]),
     ["Time", `${map.seconds.toFixed(2)} s${map.stream ? `, ${(map.frames / map.seconds).toFixed(0)} frames/s` : ""}`],
   ];
   $("facts").replaceChildren(...rows.map(([name, value]) => {
@@ -549,6 +563,12 @@ function showFacts() {
     row.append(head, cell);
     return row;
   }));
+}
+
+// What to do about holes that are too wide to be known.
+function howToFill() {
+  const can = map.refused > 0 && ["denoise", "inpaint"].includes(task()) && !$("all-holes").checked;
+  return can ? ": too wide to be known; the option “Fill large holes too” fills them" : "";
 }
 
 function stemOf(file) {
@@ -657,7 +677,7 @@ async function showSpace() {
     const every = await drawSpace($("space"), map, $("space-shape").value, $("space-colour").value, colours.scales);
     drawing = { ended: performance.now(), cost: performance.now() - began };
     const thinned = (every > 1 ? `One pixel of ${every * every} is drawn. ` : "") + (map.drawnWithin ? `Nothing beyond ${show(map.drawnWithin)} ${map.unit} is. ` : "");
-    $("space-note").textContent = thinned + (map.kind === "depth" ? (map.intrinsics ? "Seen by the camera of these intrinsics." : "A camera that sees 60 degrees across is assumed.") : "A relief: height is the " + map.kind + ".");
+    $("space-note").textContent = thinned + (map.kind === "depth" ? (map.intrinsics ? "Seen by the camera of these intrinsics." : "A camera that sees 60 degrees across is assumed.") : map.kind === "height" ? "A relief of the heights." : `A relief whose height is the ${map.kind}.`);
     $("space").dataset.drawn = `${$("space-shape").value} ${$("space-colour").value}`;
   } catch (error) {
     $("space-note").textContent = `This browser does not draw it: ${error.message}`;
