@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import inspect
 import io
 import re
 import subprocess
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import sparsedepth
 from sparsedepth import (
     DepthImage,
     Dictionary,
@@ -29,7 +27,6 @@ from sparsedepth import (
     Stream,
     believe,
     denoise,
-    files,
     inpaint,
     match,
     point_cloud,
@@ -383,61 +380,3 @@ def test_results_with_xarrays_become_clouds():
     xarray = pytest.importorskip("xarray", reason="xarray is not installed")
     cloud = point_cloud(inpaint(xarray.DataArray(SCENE), quality="fast"), CAMERA)
     np.testing.assert_array_equal(cloud.points, point_cloud(inpaint(SCENE, quality="fast"), CAMERA).points)
-
-
-# --- signatures and documentation -----------------------------------------------------------------------------------
-
-
-def public_functions() -> dict[str, Any]:
-    found = {}
-    for name in sparsedepth.__all__:
-        thing = getattr(sparsedepth, name)
-        if inspect.isfunction(thing):
-            found[name] = thing
-        elif inspect.isclass(thing):
-            for member, function in inspect.getmembers(thing, inspect.isroutine):
-                if (not member.startswith("_") or member == "__call__") and hasattr(function, "__annotations__"):
-                    found[f"{name}.{member}"] = function
-    return found
-
-
-VAGUE = {"Sensor.estimate": "options", "Restorer.plot": "return", "PointCloud.to_open3d": "return"}
-"""Options that are passed on, and objects of libraries that need not be there."""
-
-
-def test_signatures_say_what_they_take():
-    vague = [
-        f"{name}: {parameter}"
-        for name, function in public_functions().items()
-        for parameter, kind in function.__annotations__.items()
-        if re.search(r"\bAny\b", str(kind)) and VAGUE.get(name) != parameter
-    ]
-    assert [each for each in vague if ".take" not in each] == []
-
-
-RECORDS_ALONE = {"InputError", "InputWarning", "Origin"}
-"""Nothing goes into these."""
-
-
-PUBLIC = {name: getattr(sparsedepth, name) for name in sparsedepth.__all__}
-PUBLIC |= {f"files.{name}": getattr(files, name) for name in files.__all__ if not name.isupper()}
-GIVES_NOTHING = {"files.write", "files.write_array", "files.write_normals"}
-
-
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_public_name_is_documented_in_sections(name):
-    """Parameters, what comes out, and an example that runs; the first line says all by itself."""
-    thing, text = PUBLIC[name], PUBLIC[name].__doc__ or ""
-    first = text.splitlines()[0]
-    assert first.endswith((".", ":")), first
-    if name in RECORDS_ALONE:
-        return
-    wanted = ["Parameters", "Examples"]
-    if inspect.isfunction(thing) and name not in GIVES_NOTHING:
-        wanted.append("Yields" if name == "learn" else "Returns")
-    for section in wanted:
-        assert re.search(rf"^ *{section}\n *-{{{len(section)}}}$", text, re.MULTILINE), section
-    assert ">>> " in text
-    described = set(re.findall(r"\w+", " ".join(re.findall(r"^    ([a-z_*, ]+)(?: : .*)?$", text, re.MULTILINE))))
-    taken = set(inspect.signature(thing).parameters) - {"self", "name", "sources", "seed", "report_every"}
-    assert taken <= described, taken - described

@@ -182,11 +182,36 @@ class PatchPool:
 class PatchStream:
     """Random patches of some maps: batch number ``step`` is always the same for the same seed, so a run can resume.
 
-    A patch is taken if enough of it is known and it is not flat. It is centred, scaled to about unit variance, and
-    flipped and transposed at random. Thresholds are relative to the standard deviation of the whole map, so units do
-    not matter. ``scale="map"`` divides a patch by that deviation instead: patches keep their contrast, as in the
-    paper's learning. ``holes="keep"`` turns unknown pixels into zeros and treats them as data (its Approach 2).
-    ``variances``, one map for each map, are a sensor's or a matcher's own variance of every pixel.
+    A patch is taken if enough of it is known and it is not flat. It is centred, and flipped and transposed at random.
+    Thresholds are relative to the standard deviation of the whole map, so units do not matter.
+
+    Parameters
+    ----------
+    maps
+        Maps, each (height, width) in its own unit; NaN = missing.
+    patch_shape
+        Height and width of a patch, in pixels.
+    batch
+        Patches of a batch.
+    seed
+        Number that chooses the patches.
+    holes
+        "mask" lets missing pixels take no part; "keep" makes them zeros that are data (Approach 2 of the paper).
+    scale
+        "patch" scales each patch to about unit variance. "map" divides by the standard deviation of its map, so that
+        patches keep their contrast, as in the paper's learning.
+    variances
+        A sensor's or a matcher's own variance of every pixel, one map for each map; None = there is none.
+    softening, least_contrast
+        Standard deviations, in those of a map: one is added to that of a patch, a flatter patch than the other is left.
+    least_known
+        Least fraction of known pixels of a patch.
+
+    Examples
+    --------
+    >>> stream = PatchStream([np.add.outer(np.zeros(24), np.arange(24.0) ** 2)], (8, 8), batch=4)
+    >>> stream(step=0).patches.shape
+    (4, 64)
     """
 
     def __init__(

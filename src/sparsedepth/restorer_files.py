@@ -7,7 +7,7 @@ import json
 import zipfile
 from html import escape
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from sparsedepth.dictionary import Dictionary
 from sparsedepth.messages import Message
 from sparsedepth.sensors.choice import NoiseChoice
 from sparsedepth.vocabulary import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KIND = "sparsedepth restorer"
 MAX_BYTES = 1 << 26
@@ -91,7 +94,7 @@ class SavedRestorer:
     def _repr_html_(self) -> str:
         return f"<div><pre>{escape(repr(self))}</pre>{self._dictionary()._repr_html_()}</div>"
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Draw the atoms of the dictionary; returns a matplotlib figure."""
         return self._dictionary().plot()
 

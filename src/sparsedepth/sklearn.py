@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -30,11 +32,30 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Rows of ``X`` are patches in any unit, NaN = missing. Each is centred and scaled for itself. Before the ``n_atoms``
     learned components stands a flat one whose code carries the mean, so that ``inverse_transform`` gives patches in the
-    unit they came in. ``floor`` is the least noise variance, in variances of a patch.
+    unit they came in.
 
     After `transform`, ``variance_`` holds the inferred noise variance of each pixel of that call, in squared units of
     ``X``; inf = missing. `infer` returns codes and variances together. Threads that share an estimator should call it.
 
+    Parameters
+    ----------
+    n_atoms
+        Atoms to learn.
+    floor
+        Least noise variance, in variances of a patch.
+    sparsity
+        Cost of a unit of code.
+    steps, batch_size
+        Steps of learning, and patches of each.
+    patch_shape
+        Height and width of a patch, in pixels; None = square.
+    random_state
+        Seed or generator of the first atoms and of the batches.
+    threads
+        Number of threads; all cores by default.
+
+    Examples
+    --------
     >>> from sparsedepth.sklearn import DepthDictionary
     >>> X = np.add.outer(np.arange(100.0), np.linspace(0, 3, 16))
     >>> coder = DepthDictionary(n_atoms=8, steps=20, random_state=0).fit(X)
@@ -55,7 +76,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         steps: int = 300,
         batch_size: int = 256,
         patch_shape: tuple[int, int] | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
         threads: int | None = None,
     ) -> None:
         self.n_atoms = n_atoms
@@ -67,7 +88,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.random_state = random_state
         self.threads = threads
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from these patches alone, in ``steps`` batches of them."""
         patches = self._start(self._checked(X, reset=True))
         pool = PatchPool(patches, batch=min(self.batch_size, len(patches)), seed=self._seed)
@@ -75,14 +96,14 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self._learn(pool(step))
         return self._learned(patches.dtype)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn one step, with these patches as its batch; the first call fixes the scale."""
         first = not hasattr(self, "components_")
         given = self._checked(X, reset=first)
         self._learn(Batch(self._start(given) if first else self._scaled(given).patches))
         return self._learned(given.dtype)
 
-    def infer(self, X: Any) -> SparseCode:
+    def infer(self, X: ArrayLike) -> SparseCode:
         """Infer codes of the components and noise variances of the pixels, both in units of ``X``."""
         check_is_fitted(self)
         given = self._scaled(self._checked(X, reset=False))
@@ -96,7 +117,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         dtype = given.patches.dtype
         return replace(found, codes=codes.astype(dtype), variance=(found.variance * scale**2).astype(dtype))
 
-    def transform(self, X: Any) -> Codes:
+    def transform(self, X: ArrayLike) -> Codes:
         """Compute the codes of patches, (n, components); ``variance_`` then holds their noise."""
         found = self.infer(X)
         self._last["variance"] = found.variance
@@ -121,7 +142,7 @@ class DepthDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self)
         return Dictionary(self._state.ranked_atoms, self._shape())
 
-    def _checked(self, X: Any, *, reset: bool) -> Patches:
+    def _checked(self, X: ArrayLike, *, reset: bool) -> Patches:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")  # type: ignore[return-value]
 
     def _shape(self) -> tuple[int, int]:
@@ -223,7 +244,7 @@ class DepthRestorer(TransformerMixin, BaseEstimator):
         self.correct = correct
         self.threads = threads
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: Sequence[ArrayLike] | Floats | None = None, y: object = None) -> Self:
         """Check the options; nothing is learned from maps."""
         self.restorer_ = Restorer(
             quality=self.quality, sensor=self.sensor, unit=self.unit, fill=self.fill, holes=self.holes,
@@ -231,7 +252,7 @@ class DepthRestorer(TransformerMixin, BaseEstimator):
         )  # fmt: skip
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Sequence[ArrayLike] | Floats) -> Floats:
         """Restore maps.
 
         Parameters

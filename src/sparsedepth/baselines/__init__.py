@@ -26,12 +26,26 @@ again."""
 
 @dataclass(frozen=True)
 class Competitor:
-    """A method with its most important parameter, and the values worth trying."""
+    """A method with its most important parameter, and the values worth trying.
+
+    Parameters
+    ----------
+    restore
+        (map, parameter) -> map.
+    grid
+        Parameters worth trying.
+    in_units
+        Whether the grid is in standard deviations of the map; otherwise its numbers are the parameters.
+
+    Examples
+    --------
+    >>> DENOISERS["median"].parameters(np.ones((4, 4)))
+    [1.0, 3.0, 5.0, 7.0]
+    """
 
     restore: Callable[[DepthMap, float], DepthMap]
     grid: tuple[float, ...]
     in_units: bool = True
-    """Whether the grid is in standard deviations of the map; otherwise its numbers are the parameters."""
 
     def parameters(self, depth: DepthMap) -> list[float]:
         """Scale the grid to the units of a map."""

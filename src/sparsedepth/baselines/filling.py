@@ -17,7 +17,25 @@ with needed_for("a baseline", "reproduce"):
 
 
 def biharmonic(depth: ArrayLike) -> DepthMap:
-    """Fill missing pixels with the surface of least bending (biharmonic equation), within the range of the map."""
+    """Fill missing pixels with the surface of least bending (biharmonic equation), within the range of the map.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+
+    Returns
+    -------
+    DepthMap
+        The filled map, of the same type; a map without any known pixel stays as it is.
+
+    Examples
+    --------
+    >>> depth = np.add.outer(np.zeros(5), np.arange(5.0))
+    >>> depth[2, 2] = np.nan
+    >>> round(float(biharmonic(depth)[2, 2]), 6)
+    2.0
+    """
     values = map_of(depth)
     missing = _missing_among_known(values)
     if not missing.any():
@@ -26,7 +44,23 @@ def biharmonic(depth: ArrayLike) -> DepthMap:
 
 
 def linear(depth: ArrayLike) -> DepthMap:
-    """Fill missing pixels by linear interpolation (Delaunay); outside of the convex hull by the nearest pixel."""
+    """Fill missing pixels by linear interpolation (Delaunay); outside of the convex hull by the nearest pixel.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+
+    Returns
+    -------
+    DepthMap
+        The filled map, of the same type.
+
+    Examples
+    --------
+    >>> linear([[1.0, np.nan, 3.0]])
+    array([[1., 2., 3.]])
+    """
     values = map_of(depth)
     missing = _missing_among_known(values)
     filled = nearest_filled(values)

@@ -19,6 +19,23 @@ def wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4") -> Flo
     join opposite sides of a patch. Atoms centred outside
     are left out: their remainders are nearly single pixels and would explain noise. The levels are those whose atoms
     keep 95 % of their energy inside the patch when they are centred in it: 3 in 16 x 16, and 2560 atoms.
+
+    Parameters
+    ----------
+    patch_shape
+        Height and width of a patch, in pixels.
+    wavelet
+        Name as in PyWavelets.
+
+    Returns
+    -------
+    ndarray of float, shape (atoms, pixels)
+        Three orientations at each level, then the scaling functions; atoms that are alike come once.
+
+    Examples
+    --------
+    >>> wavelet_frame((16, 16)).shape
+    (2560, 256)
     """
     if len(patch_shape) != 2 or min(patch_shape) < 4:
         raise InputError(f"a patch of shape {patch_shape} has no room for wavelets; take 4 x 4 or more")
@@ -48,6 +65,11 @@ def tight_wavelet_frame(patch_shape: tuple[int, int], wavelet: str = "bior4.4", 
     -------
     ndarray of float, shape (atoms, pixels)
         Three orientations at each level, then the scaling functions; one atom at every pixel.
+
+    Examples
+    --------
+    >>> tight_wavelet_frame((8, 8)).shape
+    (640, 64)
     """
     if len(patch_shape) != 2 or any(side % 2**levels for side in patch_shape):
         raise InputError(

@@ -19,6 +19,20 @@ STRIP_VALUES = 1 << 22
 def median(depth: ArrayLike, size: int = 3) -> DepthMap:
     """Compute the median of the valid pixels in a size x size window; windows are cut at the border.
 
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+    size
+        Side of the window in pixels, odd.
+
+    Returns
+    -------
+    DepthMap
+        The smoothed map, of the same type; what is missing stays so.
+
+    Examples
+    --------
     >>> median([[1.0, 1.0, 1.0], [1.0, 9.0, np.nan], [1.0, 1.0, 1.0]])
     array([[ 1.,  1.,  1.],
            [ 1.,  1., nan],
@@ -33,8 +47,26 @@ def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> Depth
 
     The difference of a pixel is the mean of the smaller half of its absolute differences to its neighbours
     (rank-ordered absolute differences, ROAD), in units of the map. A pixel at an edge has similar neighbours on its
-    own side, and stays. With
-    threshold 0 this is `median`, with an infinite one the identity.
+    own side, and stays.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+    threshold
+        Largest difference of a pixel that stays; 0 = `median`, infinite = the identity.
+    size
+        Side of the window in pixels, odd.
+
+    Returns
+    -------
+    DepthMap
+        The smoothed map, of the same type; what is missing stays so.
+
+    Examples
+    --------
+    >>> switching_median([[1.0, 1.1, 1.0], [1.1, 9.0, 1.1], [1.0, 1.1, 1.0]], threshold=1.0)[1]
+    array([1.1, 1.1, 1.1])
     """
     values = map_of(depth)
     require_at_least_zero("the threshold", threshold)
@@ -46,12 +78,31 @@ def switching_median(depth: ArrayLike, threshold: float, size: int = 3) -> Depth
 def nl_means(depth: ArrayLike, strength: float, patch: int = 3, distance: int = 3) -> DepthMap:
     """Smooth by non-local means (Buades): each pixel is the mean of pixels with similar neighbourhoods.
 
-    Neighbourhoods that differ by ``strength``, root mean square in units of the map, have weight exp(-1). The pixel
-    itself has the largest weight among the others. ``patch`` is the side of a neighbourhood and ``distance`` the
-    search radius, in pixels; the defaults did best on Middlebury 2005. Strength 0 changes nothing.
+    The pixel itself has the largest weight among the others. The defaults did best on Middlebury 2005.
 
     This is not scikit-image's function. The windows of its fast mode lie half a pixel off their centre, so a flipped
     map gives another result. A pixel's own weight of 1 keeps impulses.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+    strength
+        Root mean square difference of neighbourhoods with weight exp(-1), in units of the map; 0 changes nothing.
+    patch
+        Side of a neighbourhood, in pixels.
+    distance
+        Search radius, in pixels.
+
+    Returns
+    -------
+    DepthMap
+        The smoothed map, of the same type; what is missing stays so.
+
+    Examples
+    --------
+    >>> nl_means([[1.0, 1.0, 1.0, 1.2]], strength=1.0).max() < 1.2
+    np.True_
     """
     return _non_local(depth, strength, patch, distance, _weighted_mean)
 
@@ -60,6 +111,23 @@ def nl_means_median(depth: ArrayLike, strength: float, patch: int = 3, distance:
     """Smooth by non-local medians: each pixel is the weighted median of pixels with similar neighbourhoods.
 
     The weights are those of `nl_means`; impulses among the look-alikes then leave no trace.
+
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+    strength, patch, distance
+        As for `nl_means`.
+
+    Returns
+    -------
+    DepthMap
+        The smoothed map, of the same type; what is missing stays so.
+
+    Examples
+    --------
+    >>> nl_means_median([[1.0, 1.0, 9.0, 1.0]], strength=100.0)
+    array([[1., 1., 1., 1.]])
     """
     return _non_local(depth, strength, patch, distance, _weighted_median)
 
@@ -67,7 +135,24 @@ def nl_means_median(depth: ArrayLike, strength: float, patch: int = 3, distance:
 def bilateral(depth: ArrayLike, strength: float, distance: float = 2.0) -> DepthMap:
     """Smooth by the bilateral filter: a mean over near pixels of similar value.
 
-    Gaussian weights with deviation ``strength`` in value, in units of the map, and ``distance`` in space, in pixels.
+    Parameters
+    ----------
+    depth
+        (height, width) in any unit; NaN = missing.
+    strength
+        Standard deviation of the Gaussian weights in value, in units of the map; 0 changes nothing.
+    distance
+        Standard deviation of the weights in space, in pixels.
+
+    Returns
+    -------
+    DepthMap
+        The smoothed map, of the same type; what is missing stays so.
+
+    Examples
+    --------
+    >>> bilateral([[1.0, 1.2, 9.0]], strength=0.5).round(1)
+    array([[1.1, 1.1, 9. ]])
     """
     values = map_of(depth)
     require_at_least_zero("the strength", strength)

@@ -12,13 +12,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.kernels.admm import GROWTH_NONE, GROWTH_OWN, GROWTH_ROOT, GROWTH_SQUARE
 from sparsedepth.vocabulary import Floats, InputError, Patches, Vector, as_array
 
+Rows = slice | NDArray[Any]
+"""Some of the patches: a slice, their numbers, or a mark for each."""
+
 
 class NoiseModel(ABC):
-    """A noise model as inference needs it; this one keeps every variance at its floor. NaN in patches is missing."""
+    """A noise model as inference needs it; this one keeps every variance at its floor. NaN in patches is missing.
+
+    Examples
+    --------
+    >>> Jeffreys(floor=0.01).floor_variance(np.array([[1.0, np.nan]]))
+    array([[0.01,  inf]])
+    """
 
     inferred: bool = False
     """Whether a variance may exceed its floor."""
@@ -53,7 +63,7 @@ class NoiseModel(ABC):
         """Compute the energy of a pixel at its best variance, beyond log(floor)."""
         return q / 2
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: Rows) -> Self:
         """Restrict the model to some of the patches."""
         return self
 
@@ -194,7 +204,7 @@ class Exponential(NoiseModel):
         floor = np.where(finite, self.floor, np.inf)
         return (np.where(finite, variance, 0) / (2 * floor)).sum(axis=-1, dtype=np.float64)
 
-    def take(self, rows: Any) -> Exponential:
+    def take(self, rows: Rows) -> Exponential:
         return self if np.ndim(self.floor) < 2 else replace(self, floor=np.asarray(self.floor)[rows])
 
     def plus(self, variance: Floats) -> Exponential:
@@ -261,7 +271,7 @@ class Known(NoiseModel):
     def price(self, q: Floats) -> Floats:
         return _jeffreys_price(q) if self.inferred else super().price(q)
 
-    def take(self, rows: Any) -> Known:
+    def take(self, rows: Rows) -> Known:
         return self if self.variance.ndim < 2 else replace(self, variance=self.variance[rows])
 
     def plus(self, variance: Floats) -> Known:

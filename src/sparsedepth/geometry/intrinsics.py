@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from math import radians, tan
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -168,9 +168,25 @@ class Intrinsics:
         return np.stack([x / z * self.fx + self.cx, y / z * self.fy + self.cy], axis=-1)
 
 
-def intrinsics_from(given: Any, shape: tuple[int, int] | None = None) -> Intrinsics | None:
+def intrinsics_from(
+    given: Intrinsics | str | Path | Sequence[float] | None, shape: tuple[int, int] | None = None
+) -> Intrinsics | None:
     """Return intrinsics that came as a record, four numbers, a text of them, a name, a file, or not at all.
 
+    Parameters
+    ----------
+    given
+        `Intrinsics`; fx, fy, cx and cy; a text of these with commas; the name of a data set; a file; or None.
+    shape
+        (height, width) of the map; those of a file are scaled to it.
+
+    Returns
+    -------
+    Intrinsics or None
+        None if None was given.
+
+    Examples
+    --------
     >>> intrinsics_from("585,585,320,240")
     Intrinsics(fx=585.0, fy=585.0, cx=320.0, cy=240.0)
     """

@@ -13,6 +13,11 @@ from sparsedepth.vocabulary import Floats, InputError
 class PowerLaw:
     """A length against depth: ``constant + factor * depth ** exponent``.
 
+    Parameters
+    ----------
+    constant, factor, exponent
+        Numbers of the law; the constant is a length in the unit of the depths.
+
     Examples
     --------
     >>> float(PowerLaw(constant=0.5, factor=1.5e-6, exponent=2.0)(1000.0))
@@ -40,6 +45,11 @@ class PowerLaw:
 @dataclass(frozen=True)
 class TableLaw:
     """A length against depth as a table: linear in the logarithms between knots, constant beyond them.
+
+    Parameters
+    ----------
+    depths, lengths
+        Knots: rising positive depths, and a positive length at each, in one unit.
 
     Examples
     --------
@@ -87,6 +97,11 @@ class Correlation:
         1 = exponential, 2 = Gaussian.
     white
         Fraction of the variance without any correlation.
+
+    Examples
+    --------
+    >>> Correlation(along_rows=2.0, along_columns=2.0)(0, [0, 2]).round(3)
+    array([1.   , 0.368])
     """
 
     along_rows: float = 0.0

@@ -19,6 +19,10 @@ _INTEL = (
 def names() -> list[str]:
     """List the names of all presets.
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> "kinect_v1" in names()

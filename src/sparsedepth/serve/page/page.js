@@ -357,7 +357,7 @@ async function showBefore(told) {
   $("layer-scale").replaceChildren();
   if (map.photo) $("compare-scale").replaceChildren();
   else showScale($("compare-scale"), "viridis", map.limits, map.unit, map.log && "log");
-  $("assumed").textContent = map.assumed ? `Assumed: ${map.assumed}` : "";
+  $("assumed").textContent = map.assumed ? `Assumed: ${map.assumed}.` : "";
   $("assumed").hidden = !map.assumed;
   $("source").textContent = map.source ?? "";
   $("source").hidden = !map.source;
