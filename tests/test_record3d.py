@@ -6,12 +6,14 @@ import json
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sparsedepth import Intrinsics
 from sparsedepth.files.frames import holds_frames, read_frames
 from sparsedepth.files.record3d import MAX_METADATA_BYTES, describe_recording, read_recording
 from sparsedepth.vocabulary import InputError, TooLargeError
@@ -77,6 +79,18 @@ def test_intrinsics_are_those_of_the_depths(tmp_path):
     told = describe_recording(packed(tmp_path / "walk.r3d", members()))
     assert (told.frames, told.shape) == (len(DEPTHS), SHAPE)
     assert told.intrinsics == pytest.approx((25.0, 26.0, 15.5, 11.5))
+
+
+def test_a_recording_is_a_calibration_file(tmp_path):
+    path = packed(tmp_path / "walk.r3d", members())
+    assert astuple(Intrinsics.from_file(path, SHAPE)) == pytest.approx(describe_recording(path).intrinsics)
+    for broken in (b"", b"PK", path.read_bytes()[:-30]):
+        (tmp_path / "x.r3d").write_bytes(broken)
+        with pytest.raises(InputError, match=r"x\.r3d: it is no recording of Record3D"):
+            Intrinsics.from_file(tmp_path / "x.r3d")
+    for words in (b"{", zeros(1 << 19), facts(K=None)):
+        with pytest.raises(InputError, match=r"no JSON|more than|no intrinsics"):
+            Intrinsics.from_file(packed(tmp_path / "x.r3d", members(metadata=words)), SHAPE)
 
 
 @pytest.mark.parametrize("matrix", [None, [1, 2], ["a"] * 9, [0.0] * 9, [float("nan")] * 9])

@@ -511,6 +511,7 @@ def test_equal_variances_are_drawn(browser, plain, tmp_path):
     low, high = re.findall(r"[\d.]+(?:e[-+]\d+)?", page.inner_text("#layer-scale"))[:2]
     assert 0 < float(low) < float(high)
     assert " ," not in page.inner_text("#layer-scale")
+    assert re.search(r"Range after\t2\s*\n", page.inner_text("#facts"))
     assert page.complaints == []
     page.close()
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ __all__ = ["CameraFile", "NamedNumbers", "read_camera", "read_text"]
 MAX_BYTES = 1 << 18
 MAX_LIST_LETTERS = 1000
 """Most letters between the name of a matrix and the end of its numbers."""
+RECORDING = ".r3d"
 PHOTOS = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp")
 FILM_DIAGONAL_MM = 43.267
 """Of 35 mm film, which equivalent focal lengths refer to."""
@@ -38,9 +41,23 @@ def read_camera(path: Path, shape: tuple[int, int] | None) -> CameraFile:
     try:
         if path.suffix.lower() in PHOTOS:
             return _from_exif(path)
+        if path.suffix.lower() == RECORDING:
+            return from_json(_words_of_recording(path), shape)
         return _from_content(read_text(path), path.suffix.lower(), shape)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _words_of_recording(path: Path) -> str:
+    """Return the facts of a recording of Record3D, which begin with its camera."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("metadata") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, zlib.error, EOFError):
+        raise InputError("it is no recording of Record3D, or it is not whole") from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"its facts have more than {MAX_BYTES} bytes; they hold no camera")
+    return content.decode(errors="replace")
 
 
 def read_text(path: Path) -> str:

@@ -538,9 +538,15 @@ function readOut(pixel) {
   $("readout").textContent = parts.join(" · ");
 }
 
+function extent(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) if (Number.isFinite(value)) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  return low < high ? [low, high] : [low];
+}
+
 function showFacts() {
   const percent = (share) => `${(100 * share).toFixed(2)} %`;
-  const range = (values) => limits(values, 0).map(show).join(" to ");
+  const range = (values) => extent(values).map(show).join(" to ");
   const rows = [
     ["Input", names()],
     ["Size", `${map.shape[1]} × ${map.shape[0]} pixels${map.stream ? `, ${map.frames} frames` : ""}`],
