@@ -185,6 +185,29 @@ def test_the_map_in_space(page, expected):
     assert page.locator("#space canvas").count() >= 1
 
 
+def test_the_map_in_space_is_turned_by_keys(page):
+    def eye() -> list[float]:
+        return page.evaluate("(({ x, y, z }) => [x, y, z])(space._fullLayout.scene.camera.eye)")
+
+    first = eye()
+    page.focus("#space")
+    page.keyboard.press("ArrowRight")
+    right = eye()
+    assert np.hypot(*right[:2]) == pytest.approx(np.hypot(*first[:2]))
+    assert np.degrees(np.arctan2(*right[1::-1]) - np.arctan2(*first[1::-1])) == pytest.approx(10)
+    page.keyboard.press("ArrowUp")
+    assert eye()[2] > right[2]
+    page.keyboard.press("-")
+    assert np.linalg.norm(eye()) == pytest.approx(1.2 * np.linalg.norm(first))
+    for _ in range(20):
+        page.keyboard.press("ArrowUp")
+    assert np.hypot(*eye()[:2]) > 0.1, "it never stands on its head"
+    page.keyboard.press("0")
+    assert eye() == pytest.approx(first)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") != "space"
+
+
 def test_the_histogram_counts_what_moved(page, expected):
     moved = int(page.inner_text("#histogram-note").split()[0])
     known = scene() != 0

@@ -1,7 +1,7 @@
 // The page: files go in, a job is followed, and what came of it is shown.
 
 import { Paint, Viewers, canvasOf } from "/page/viewer.js";
-import { drawHistogram, drawSpace } from "/page/plots.js";
+import { drawHistogram, drawSpace, turnSpace } from "/page/plots.js";
 import { Player } from "/page/player.js";
 import { planned, sorted } from "/page/inputs.js";
 import { Archive } from "/page/archive.js";
@@ -800,6 +800,9 @@ $("split").addEventListener("input", (event) => {
 $("layer").addEventListener("change", showLayer);
 $("space-shape").addEventListener("change", showSpace);
 $("space-colour").addEventListener("change", showSpace);
+$("space").addEventListener("keydown", (event) => {
+  if (!event.ctrlKey && !event.metaKey && turnSpace($("space"), event.key)) event.preventDefault();
+});
 $("zoom-in").addEventListener("click", () => viewers.zoomBy(1.5));
 $("zoom-out").addEventListener("click", () => viewers.zoomBy(1 / 1.5));
 $("zoom-fit").addEventListener("click", () => viewers.fit());

@@ -72,13 +72,15 @@ export async function drawSpace(element, map, shape, colour, scales) {
     ? { type: "surface", x, y, z, surfacecolor: colours, ...scale, contours: { x: { highlight: false }, y: { highlight: false }, z: { highlight: false } } }
     : { type: "scatter3d", mode: "markers", x, y, z, marker: { size: 1.6, color: colours, ...scale }, hoverinfo: "x+y+z" };
   const relief = map.kind !== "depth";
+  const camera = relief ? { eye: { x: 0.4, y: -1.3, z: 1.3 } } : { eye: { x: 0.35, y: -1.45, z: 0.35 }, center: { x: 0.05, y: 0, z: -0.08 } };
+  element.firstEye = { ...camera.eye };
   const layout = {
     margin: { l: 0, r: 0, t: 0, b: 0 },
     uirevision: `${map.id} ${map.kind}`,
     scene: {
       aspectmode: relief ? "manual" : "data",
       aspectratio: relief ? { x: 1.4, y: (1.4 * height) / width, z: 0.5 } : undefined,
-      camera: relief ? { eye: { x: 0.4, y: -1.3, z: 1.3 } } : { eye: { x: 0.35, y: -1.45, z: 0.35 }, center: { x: 0.05, y: 0, z: -0.08 } },
+      camera,
       xaxis: AXIS,
       yaxis: AXIS,
       zaxis: AXIS,
@@ -87,6 +89,27 @@ export async function drawSpace(element, map, shape, colour, scales) {
   await Plotly.react(element, [trace], layout, CONFIG);
   Plotly.Plots.resize(element); // the other plot may have come or gone
   return every;
+}
+
+const STEP = Math.PI / 18; // radians that an arrow key turns the map in space
+const STEEPEST = 1.45; // radians from the horizon
+
+// Turn the map in space by a key: arrows go round it, plus and minus come closer and go away, 0 goes back.
+export function turnSpace(element, key) {
+  const eye = element._fullLayout?.scene?.camera?.eye;
+  if (!eye) return false;
+  const flat = Math.hypot(eye.x, eye.y);
+  let [away, round, steep] = [Math.hypot(flat, eye.z), Math.atan2(eye.y, eye.x), Math.atan2(eye.z, flat)];
+  if (key === "ArrowLeft") round -= STEP;
+  else if (key === "ArrowRight") round += STEP;
+  else if (key === "ArrowUp") steep = Math.min(steep + STEP, STEEPEST);
+  else if (key === "ArrowDown") steep = Math.max(steep - STEP, -STEEPEST);
+  else if (key === "+" || key === "=") away /= 1.2;
+  else if (key === "-" || key === "−") away *= 1.2;
+  else if (key !== "0") return false;
+  const turned = { x: away * Math.cos(steep) * Math.cos(round), y: away * Math.cos(steep) * Math.sin(round), z: away * Math.sin(steep) };
+  window.Plotly.relayout(element, { "scene.camera.eye": key === "0" ? { ...element.firstEye } : turned });
+  return true;
 }
 
 // Counts of values between -reach and reach; or between 0 and reach, where none is negative.
