@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pytest
@@ -33,6 +33,7 @@ from sparsedepth import (
 )
 from sparsedepth.containers import unpack
 from sparsedepth.files import read, write
+from sparsedepth.vocabulary import Kind
 
 Y, X = np.mgrid[:24, :32]
 SCENE = (2 + 0.05 * X + 0.02 * Y + np.where(X > 15, 1, 0)).astype(np.float32)
@@ -136,6 +137,17 @@ def test_a_result_that_was_written_is_loaded(tmp_path):
     np.testing.assert_array_equal(again.variance, matched().variance)
 
 
+@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("save", [Restoration.save, lambda result, path: write(path, result)], ids=["save", "write"])
+def test_results_of_every_kind_are_loaded(kind, save, tmp_path):
+    result = inpaint(DepthImage(SCENE, "", kind), quality="fast", sensor="clean")
+    save(result, tmp_path / "x.npz")
+    again = Restoration.load(tmp_path / "x.npz")
+    assert again.kind == kind
+    np.testing.assert_array_equal(again.variance, result.variance)
+    np.testing.assert_array_equal(read(tmp_path / "x.npz").values, result.depth)
+
+
 def test_what_is_no_result_is_a_sentence(tmp_path):
     matched().save(tmp_path / "m.npz")
     np.savez(tmp_path / "other.npz", depth=SCENE)
@@ -159,6 +171,10 @@ def test_what_is_no_result_is_a_sentence(tmp_path):
     }.items():
         with pytest.raises(InputError, match=words):
             Restoration.load(tmp_path / name)
+    restored().save(tmp_path / "r.npz")
+    for name in ("r.npz", "other.npz"):
+        with pytest.raises(InputError, match="holds no Match"):
+            Match.load(tmp_path / name)
     with pytest.raises(InputError, match=r"saved as \.npz"):
         restored().save(tmp_path / "x.png")
 

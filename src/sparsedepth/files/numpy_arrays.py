@@ -17,7 +17,7 @@ from sparsedepth.files.stored import Budget, Pixels, Stored, read_pixels
 from sparsedepth.vocabulary import InputError, Profile
 
 MAP_NAMES = (
-    *("depth", "disparity", "inverse_depth", "range", "range_mm", "values", "arr_0"),
+    *("depth", "disparity", "inverse_depth", "height", "range", "range_mm", "values", "arr_0"),
     *("depth_map", "depthmap", "depth_mm", "depth_m", "pred_depth", "depth_pred", "metric_depth", "disp", "z"),
 )
 """Names of the map in an npz file that holds other arrays too."""

@@ -26,6 +26,7 @@ def save_result(path: str | Path, result: Restoration | Match) -> None:
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path}: a result is saved as .npz; other formats hold its map: sparsedepth.files.write")
     more: dict[str, Any] = {"variance": np.asarray(result.variance), "origin": np.asarray(result.origin)}
+    more["result"] = np.array(type(result).__name__)
     more["warnings"] = np.array(json.dumps(result.warnings)[: numpy_arrays.MAX_TEXT_BYTES // 4])
     if isinstance(result, Match):
         values, meaning = result.disparity, Profile("", "px", "disparity")
@@ -43,7 +44,8 @@ def load_result(path: str | Path, kind: type[Restoration] | type[Match]) -> Any:
         raise InputError(f"there is no file {path}")
     with describe_errors(path):
         stored = numpy_arrays.read_npz(path, budget)
-        if stored.declared is None or (stored.declared.kind == "disparity") != (kind is Match):
+        said = _text(path, "result") or kind.__name__  # what `write` wrote does not say it
+        if stored.declared is None or said != kind.__name__ or (kind is Match and stored.declared.kind != "disparity"):
             raise InputError(f"it holds no {kind.__name__}; write one with {kind.__name__}.save")
         variance, origin = (numpy_arrays.read_named(path, budget, name) for name in PARTS)
         _check(stored.pixels, variance, origin)
