@@ -115,6 +115,7 @@ thead th { font-weight: 600; white-space: normal; vertical-align: bottom; }
 .ours th, .ours td { font-weight: 600; background: #c81e5a22; }
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
 figure { margin: 0; flex: 1 1 30rem; max-width: 100%; }
+figure:first-child:nth-last-child(3), figure:first-child:nth-last-child(3) ~ figure { flex-basis: 20rem; }
 img { max-width: 100%; height: auto; background: #fff; }
 figcaption { font-size: 0.9rem; opacity: 0.8; }
 </style>

@@ -558,6 +558,20 @@ def test_heights_are_a_relief_and_wide_voids_say_how_they_are_filled(browser, pl
     page.close()
 
 
+def test_a_report_leaves_no_half_of_a_row_empty(browser, expected, command, tmp_path):
+    """Three pictures stand in one row; with the input they are two and two."""
+    expected.save(tmp_path / "x.npz")
+    np.save(tmp_path / "before.npy", scene())
+    page = browser.new_page(viewport=LAPTOP)
+    for words, rows in (((), [3]), (("--input", tmp_path / "before.npy"), [2, 2])):
+        ended = command("report", tmp_path / "x.npz", "-o", tmp_path / "r.html", "--force", *words)
+        assert ended.code == 0, ended.err
+        page.goto(f"file://{tmp_path / 'r.html'}")
+        tops = page.evaluate("[...document.querySelectorAll('figure')].map((each) => each.offsetTop)")
+        assert [tops.count(top) for top in sorted(set(tops))] == rows
+    page.close()
+
+
 def test_a_pair_is_matched_from_an_example(browser, plain):
     page = opened(browser, plain.url, LAPTOP)
     page.select_option("#example", "motorcycle-pair")
