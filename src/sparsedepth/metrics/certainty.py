@@ -71,7 +71,7 @@ def calibration(error: ArrayLike, variance: ArrayLike, bins: int = 10) -> Calibr
     """
     squared, predicted = _valid_pairs(error, variance)
     if (predicted <= 0).any():
-        raise InputError(f"{int((predicted <= 0).sum())} variances are not positive; no error can be held against them")
+        raise InputError(f"{int((predicted <= 0).sum())} variances are not positive; give positive ones")
     if bins < 1:
         raise InputError(f"bins is {bins}; it must be at least 1")
     edges = np.unique(np.quantile(predicted, np.arange(1, bins) / bins, method="inverted_cdf"))

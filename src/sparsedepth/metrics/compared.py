@@ -40,7 +40,7 @@ def errors_of(estimate: ArrayLike, truth: ArrayLike, missing: MissingPixel) -> V
     """Subtract the truth where it is known; infinite where missing pixels are bad."""
     estimate, truth = depths(estimate), depths(truth)
     if estimate.shape != truth.shape:
-        raise InputError(f"the estimate has shape {estimate.shape} but the truth {truth.shape}; compare like with like")
+        raise InputError(f"the estimate has shape {estimate.shape} but the truth {truth.shape}; give both of one shape")
     if missing not in ("raise", "ignore", "bad"):
         raise InputError(f"missing={missing!r}; choose 'raise', 'ignore' or, where pixels are counted, 'bad'")
     known_values(truth)

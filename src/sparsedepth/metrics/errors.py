@@ -41,7 +41,7 @@ def psnr(estimate: ArrayLike, truth: ArrayLike, peak: float | None = None, *, mi
         known = known_values(truth)
         peak = float(known.max() - known.min())
     if not peak > 0:
-        raise InputError(f"the peak is {peak!r}, as of a flat map; give one that means something, in the map's units")
+        raise InputError(f"the peak is {peak!r}, as of a flat map; give a positive one, in units of the map")
     error = rmse(estimate, truth, missing=missing)
     return float(20 * np.log10(peak / error)) if error > 0 else float("inf")
 
