@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -151,6 +152,28 @@ def test_what_is_not_a_small_component(what):
     if what == "next to a hole":
         depth[26:38, 34:40] = depth[34:38, 26:34] = np.nan
     assert not (components(depth).score > 0).any()
+
+
+def test_a_component_counts_if_enough_of_its_surroundings_is_smooth():
+    raised = np.zeros((80, 80), bool)
+    raised[30:34, 30:34] = True
+    depth = (plane() + raised).astype(np.float32)
+    depth[30:34, 34:40] = np.nan
+    sides = [np.roll(raised, step, (0, 1)) for step in product((-1, 0, 1), repeat=2) if step != (0, 0)]
+    outside = [side & ~raised for side in sides]  # the neighbours of its pixels in eight directions
+    share = sum((side & np.isfinite(depth)).sum() for side in outside) / sum(side.sum() for side in outside)
+    assert 0.5 < share < 0.9
+    for fraction, counts in ((share - 0.01, True), (share + 0.01, False)):
+        found = small_components(depth, 0.3, replace(ClusterSettings(), min_smooth_fraction=fraction))
+        assert (found.score > 0).tolist() == [counts]
+
+
+@pytest.mark.parametrize("step", [0.1, 0.2])
+def test_clusters_differ_by_several_steps_of_a_quantised_map(step):
+    unit, settings = in_units(plane() + discs([3 * each for each in BOTH_SIDES])), Settings()
+    found = OutlierClusters.fit(Tile.full(unit), step, settings)
+    assert found is not None
+    assert found.steps[0] == pytest.approx(ClusterSettings().min_step_levels * step)
 
 
 def test_components_turn_with_their_map():

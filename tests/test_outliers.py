@@ -214,6 +214,19 @@ def test_an_uncertain_measurement_follows_the_codes_unless_they_have_failed():
     assert weight[4] == 0
 
 
+def test_what_a_sensor_knows_never_makes_an_outlier_more_credible():
+    """The codes count at least as much as an outlier is probable, and not more where the sensor is exact."""
+    tile, scores = scored(noisy_step())
+    alone = model_of()(tile, scores)
+    assert (alone.weight[tile.valid] > 0.5).any()
+    for variance in (0.0, 1e-3, 0.1):
+        known = replace(tile, variance=np.full(tile.depth.shape, variance, np.float32))
+        together = model_of()(known, scores)
+        assert (together.weight >= together.probability - 1e-6).all()
+        if variance == 0:
+            assert_allclose(together.weight, alone.weight, atol=1e-6)
+
+
 def test_a_map_that_is_not_corrected_still_has_probabilities():
     tile, scores = scored(bump(1.0))
     posterior: Posterior = model_of(enabled=False)(tile, scores)

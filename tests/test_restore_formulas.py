@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from sparsedepth import Dictionary, InputError, Origin, Restoration
+from sparsedepth import Dictionary, InputError, Origin, Restoration, Restorer
 from sparsedepth.files.numpy_arrays import MAX_TEXT_BYTES, text_of
 from sparsedepth.restore import paper
 from sparsedepth.restore.artefacts import OutlierClusters
@@ -73,6 +74,28 @@ def test_large_holes_are_filled_in_any_unit():
     assert_allclose(millimetres.depth, 1000 * metres.depth, rtol=1e-4)
     assert_allclose(millimetres.variance, 1e6 * metres.variance, rtol=1e-3)
     assert_allclose(metres.depth[25, 15:45], 1.125 + 0.01 * np.arange(15, 45), atol=0.01)
+
+
+def test_maps_below_a_megapixel_are_scaled_by_all_of_their_pixels(rng):
+    result, thinned = with_large_hole(1.0), with_large_hole(1.0)
+    for each in (result, thinned):
+        each.depth[::5, ::7] += 30 * rng.random(each.depth[::5, ::7].shape)
+        thinned.depth[:] = result.depth
+    all_pixels = replace(Settings(), inpainting=replace(Settings().inpainting, statistics_pixels=10**9))
+    fill_large_holes(result, Settings())
+    fill_large_holes(thinned, all_pixels)
+    assert_array_equal(result.depth, thinned.depth)
+    assert_array_equal(result.variance, thinned.variance)
+
+
+def test_a_second_pass_that_sees_nothing_keeps_the_first():
+    depth = 1 + 0.02 * np.add.outer(np.arange(20.0), np.arange(24.0))
+    settings = replace(Settings(), paper=replace(Settings().paper, min_confidence=2.0))  # no pixel is trusted
+    once, twice = (
+        Restorer(quality="fast", method="paper", settings=settings, second_pass=again)(depth) for again in (False, True)
+    )
+    assert (once.origin == Origin.CORRECTED).all()
+    assert_array_equal(twice.depth, once.depth)
 
 
 def test_the_variance_of_a_large_hole_goes_on_from_that_beside_it():

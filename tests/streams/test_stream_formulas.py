@@ -202,6 +202,17 @@ def test_a_plane_and_an_error_in_proportion_are_no_motion(rng, change):
     assert not shows_motion(belief_of(mean, std**2 / 9), value.ravel().astype(np.float32), noise, SHAPE, DEFAULT)
 
 
+@pytest.mark.parametrize("term", range(4))
+def test_a_plane_is_no_motion_where_the_noise_differs(rng, term):
+    """The slopes of a bowl are those of a plane, so a plane looks like a motion unless it is fitted before."""
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]] / 150 - 0.5
+    mean = 1 + 0.1 * (x * x + y * y)
+    std = 0.004 * np.where(x < 0, 1, 4) * np.where(y < 0, 2, 1)
+    value = mean + (np.full(SHAPE, 0.02), 0.02 * x, 0.02 * y, 0.02 * mean)[term] + std * rng.standard_normal(SHAPE)
+    noise = np.square(std).ravel().astype(np.float32)
+    assert not shows_motion(belief_of(mean, noise / 9), value.ravel().astype(np.float32), noise, SHAPE, DEFAULT)
+
+
 def change_of(jumped, noise):
     blank = np.zeros((1, 1), np.float32)
     return Change(jumped, np.zeros(jumped.size, np.float32), noise, blank, blank)
