@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNELS := hatch_build.py $(wildcard src/sparsedepth/kernels/*.c src/sparsedepth/kernels/*.h)
 
-.PHONY: install demo test quick coverage mutation lint types check release-check bench fuzz reproduce models dictionaries docs readme pictures clean
+.PHONY: install oldest demo test quick coverage mutation lint types check release-check bench fuzz reproduce models dictionaries docs readme pictures clean
 
 install: $(VENV)/.installed
 
@@ -16,6 +16,12 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml experiments/pyproject.toml $(KERNELS) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./experiments
 	@touch $@
+
+# The same with the oldest dependencies that pyproject.toml allows, in a fresh clone; `make test` then runs with them.
+oldest: | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct --editable '.[dev]' --editable ./experiments
+	@touch $(VENV)/.installed
 
 # What the demo needs; whoever has the whole development environment has it.
 $(VENV)/.demo: pyproject.toml $(KERNELS) | $(VENV)/bin/python
