@@ -264,15 +264,16 @@ def mixed(rng, shape=(48, 40)):
     return depth.astype(np.float32)
 
 
-def test_candidates_for_mixtures_are_those_of_the_definition(rng):
-    depth, settings = mixed(rng), FlyingSettings()
+@pytest.mark.parametrize(("spread", "least"), [(0.2, 10), (0.05, 3)])
+def test_candidates_for_mixtures_are_those_of_the_definition(rng, spread, least):
+    depth, settings = mixed(rng), FlyingSettings(max_face_spread=spread)
     found = FlyingPixels(0.3, 0.06, settings).candidates(depth)
     expected = list(slow_candidates(depth, 0.3, 0.06, settings))
     assert len(expected) > 60
     number, low, high, variance, faces, position = map(np.array, zip(*expected, strict=True))
     assert_array_equal(found.number, number)
     assert_array_equal(found.between_faces, faces)
-    assert 10 < faces.sum() < len(faces)
+    assert least < faces.sum() < len(faces)
     for ours, theirs in ((found.low, low), (found.high, high), (found.position, position)):
         assert_allclose(ours, theirs, atol=1e-5)
     assert_allclose(found.side_variance, variance, atol=1e-6)

@@ -336,6 +336,16 @@ def test_learned_noise_grows_with_the_square_of_depth_beyond_what_was_seen(rng):
     assert_allclose(found(np.array([500.0, 4000.0])) * 4, found(np.array([1000.0, 8000.0])) * [4 / 4, 1], rtol=0.3)
 
 
+@pytest.mark.parametrize("step", [0.0, 6.0, 12.0])
+def test_rounding_is_no_part_of_the_noise_that_is_learned(rng, step):
+    depth, sensor = rng.uniform(1000, 1100, 30_000), Sensor(noise=PowerLaw(constant=2.0), step=PowerLaw(constant=step))
+    squares = np.square(rng.standard_normal(depth.size))
+    for scale in (0.75, 1.5):  # innovations over those that noise and rounding predict
+        found = learned(sensor, depth, scale * squares, scale * squares, 20, DEFAULT).noise(np.array([1050.0]))
+        total = scale * (2.0**2 + step**2 / 12)
+        assert_allclose(np.square(found), max(total - step**2 / 12, 0.01 * total), rtol=0.15, atol=0.15)
+
+
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.5])
 def test_the_correlation_of_frames_is_what_their_differences_lack(rng, correlation):
     depth = rng.uniform(1000, 1100, 30_000)
