@@ -54,6 +54,7 @@ from sparsedepth.restore.variance_measured import (
     LocalRange,
     MapNoise,
     MeasuredCoefficients,
+    MeasuredVariance,
     ambiguity,
     blend_error,
     expected_error,
@@ -423,6 +424,17 @@ def test_the_most_certain_pixels_share_the_mean_of_their_part(rng):
     limit, pooled = pool_most_certain(expected, settings)
     assert (expected <= limit).mean() == pytest.approx(settings.pooled_fraction, abs=0.002)
     assert pooled == pytest.approx(expected[expected <= limit].mean())
+
+
+def test_pixels_are_pooled_up_to_the_limit_and_not_where_they_were_corrected(rng):
+    noise, settings, restored = noise_of_map(), VarianceSettings(), rng.standard_normal((8, 9))
+    scores, posterior = scores_of(rng, restored.shape), Posterior(np.zeros((8, 9)), np.zeros((8, 9)))
+    ranges, corrected = LocalRange.of(restored, settings.range_floor), rng.random((8, 9)) < 0.2
+    expected = expected_error(noise, ranges, scores, posterior, corrected, settings)
+    limit = np.sort(expected[~corrected])[20]  # that of a pixel, which is pooled as well
+    found = MeasuredVariance(noise, limit, 7.0, settings)(restored, scores, posterior, corrected)
+    assert_array_equal(found, np.where(corrected | (expected > limit), expected, 7.0))
+    assert (found == 7).sum() == 21
 
 
 def test_ambiguity_is_the_mean_of_p_times_one_minus_p_over_that_of_p(rng):
