@@ -35,8 +35,8 @@ def share_of_missing_neighbours(missing: np.ndarray) -> float:
     return float(np.mean(found))
 
 
-@pytest.mark.parametrize("fraction", [0.1, 0.4])
-@pytest.mark.parametrize("width", [0.0, 0.3, 0.34, 0.38, 0.42, 0.5, 1.0])
+@pytest.mark.parametrize("fraction", [0.1, 0.4, 0.6])
+@pytest.mark.parametrize("width", [0.0, 0.3, 0.34, 0.38, 0.42, 0.5, 0.55, 1.0])
 def test_holes_are_clustered_if_neighbours_are_missing_more_often(rng, fraction, width):
     settings, field = FilledVarianceSettings(), gaussian_filter(rng.standard_normal((60, 70)), width)
     missing = field < np.quantile(field, fraction)
