@@ -27,7 +27,7 @@ PATCHES = edge_patches(5, 4)
         (PATCHES.astype(object), ATOMS, "real numbers"),
         (np.where(PATCHES > 1, np.inf, PATCHES), ATOMS, "NaN"),
         (np.where(PATCHES > 1, -np.inf, PATCHES), ATOMS, "NaN"),
-        (PATCHES * 1e200, ATOMS, "absurd"),
+        (PATCHES * 1e200, ATOMS, "infinite or beyond"),
         (PATCHES, ATOMS[0], "atoms in rows"),
         (PATCHES, np.where(ATOMS > 0.5, np.nan, ATOMS), "finite"),
         (PATCHES, ATOMS[:0], "atoms in rows"),

@@ -15,7 +15,7 @@ def map_of(depth: ArrayLike) -> DepthMap:
     values = as_floats("the map", depth)
     if values.ndim != 2 or values.size == 0:
         raise InputError(
-            f"{values.dtype} of shape {values.shape} came; a map is (height, width) real numbers, NaN = missing"
+            f"the map is {values.dtype} of shape {values.shape}; give (height, width) of real numbers, NaN = missing"
         )
     if (np.abs(values) > LARGEST).any():
         beyond = int((np.abs(values) > LARGEST).sum())

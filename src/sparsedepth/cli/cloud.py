@@ -62,7 +62,7 @@ def cloud_command(
 ) -> None:
     """Write a depth map as points in space, with normals, standard deviations along the rays, origins and colours.
 
-    Unknown and refused pixels are left out. The name - is standard input, or standard output (.ply).
+    Missing and refused pixels are left out. The name - is standard input, or standard output (.ply).
     """
     if output.suffix.lower() not in SUFFIXES:
         raise InputError(f"{output}: clouds are written as {' or '.join(SUFFIXES)}; choose one of these")

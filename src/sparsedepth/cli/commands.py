@@ -24,18 +24,18 @@ COMMANDS = {
         "Match two rectified views: disparities of the left view, their variances and origins.",
     ),
     "calibrate": Entry("calibrate", "Measure the noise of a depth camera from at least five frames of a static scene."),
-    "stream": Entry("stream", "Restore the frames of a depth camera, using the frames before."),
+    "stream": Entry("stream", "Restore the frames of a depth camera over time."),
     "cloud": Entry(
         "cloud",
         "Write a depth map as points in space, with normals, standard deviations along the rays, origins and colours.",
     ),
     "show": Entry(
         "show",
-        "Draw a map in colours, with a scale bar in its unit; pixels of which nothing is known stand out.",
+        "Draw a map in colours, with a scale bar in its unit; missing pixels have a colour of their own.",
     ),
     "evaluate": Entry(
         "evaluate",
-        "Measure how far a result is from the truth, and whether its variances are right (calibration 1 = they are).",
+        "Compare a result with the ground truth: errors, and the calibration of its variances (1 = calibrated).",
     ),
     "report": Entry(
         "report",
@@ -45,7 +45,9 @@ COMMANDS = {
         "learn",
         "Learn a dictionary of depth patches. After an interruption, --resume gives the same dictionary.",
     ),
-    "dictionary": Entry("dictionary", "Say what a dictionary is and where it comes from; draw it."),
+    "dictionary": Entry(
+        "dictionary", "Print the size, the settings and the source of a dictionary, or draw its atoms."
+    ),
     "demo": Entry(
         "reproduce",
         "Restore a real map with real holes and added noise, compare with other methods, and write a report.",
@@ -56,11 +58,11 @@ COMMANDS = {
     ),
     "serve": Entry(
         "serve",
-        "Serve a page to look at maps, and the same over HTTP for programs; results are kept for a quarter of an hour.",
+        "Start a web page and an HTTP service that restore maps; results are kept for 15 minutes.",
     ),
     "doctor": Entry(
         "doctor",
-        "Say which versions and extras are installed and which kernels run, and test that restoring works.",
+        "Print the installed versions, extras and kernels, and test that restoring works.",
     ),
 }
 """Name -> where its function is: ``name_command`` in the module. A test compares the help with the function's own."""

@@ -135,11 +135,11 @@ HolesOption = Annotated[
     ),
 ]
 JobsOption = Annotated[int | None, typer.Option("--jobs", help="Files at the same time; all cores by default.", min=1)]
-SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Leave out maps whose result exists.")]
+SkipOption = Annotated[bool, typer.Option("--skip-existing", help="Skip maps whose result exists.")]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Leave out maps whose result was made so before and is whole; redo the others.")
+    bool, typer.Option("--resume", help="Skip maps whose result is complete and has the same inputs and options.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: what became of each file.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document with the outcome of each file.")]
 StrictOption = Annotated[
     bool,
     typer.Option("--strict", help="Fail files with a warning: codes taken for depths, no guide, mostly holes."),
@@ -193,7 +193,7 @@ def _restore(
 def denoise_command(
     *,
     second_pass: Annotated[
-        bool, typer.Option("--second-pass", help="Fill outliers like holes where they moved clearly.")
+        bool, typer.Option("--second-pass", help="Fill outliers that moved clearly like holes; for --method paper.")
     ] = False,
     no_fill: Annotated[bool, typer.Option("--no-fill", help="Leave holes as they are: --fill none.")] = False,
     **options: Any,

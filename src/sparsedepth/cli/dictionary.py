@@ -24,7 +24,7 @@ def dictionary_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a dictionary is and where it comes from; draw it."""
+    """Print the size, the settings and the source of a dictionary, or draw its atoms."""
     for picture in (mosaic, curve):
         if picture is not None:
             require_writable(picture, ".png")

@@ -26,7 +26,7 @@ DEVELOPMENT = {"all", "bench", "dev", "docs", "fuzz", "release", "test"}
 
 
 def doctor_command(as_json: JsonOption = False) -> None:
-    """Say which versions and extras are installed and which kernels run, and test that restoring works.
+    """Print the installed versions, extras and kernels, and test that restoring works.
 
     It takes a few seconds. The exit code is 1 if a test fails.
     """

@@ -28,7 +28,7 @@ from sparsedepth.vocabulary import DepthImage, DepthMap, InputError, unit_factor
 
 def evaluate_command(
     result: Annotated[Path, typer.Argument(help="The restored map.")],
-    truth: Annotated[Path, typer.Argument(help="What it should be.")],
+    truth: Annotated[Path, typer.Argument(help="The ground truth.")],
     profile: ProfileOption = "auto",
     scale: ScaleOption = None,
     invalid: InvalidOption = None,
@@ -41,7 +41,7 @@ def evaluate_command(
     peak: Annotated[float | None, typer.Option(help="Peak of the PSNR; the truth's range by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how far a result is from the truth, and whether its variances are right (calibration 1 = they are)."""
+    """Compare a result with the ground truth: errors, and the calibration of its variances (1 = calibrated)."""
     if peak is not None and not peak > 0:
         raise InputError(f"--peak is {peak:g}; it must be a positive number")
     image = read_and_warn(result, MapReader(profile, scale, invalid))

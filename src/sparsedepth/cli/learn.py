@@ -41,7 +41,7 @@ def learn_command(
     noise: Annotated[
         Noise, typer.Option(help="Infer a variance at every pixel, or keep one for all.")
     ] = Noise.jeffreys,
-    holes: Annotated[Holes, typer.Option(help="Unknown pixels take no part, or count as zeros.")] = Holes.mask,
+    holes: Annotated[Holes, typer.Option(help="Missing pixels are masked, or count as zeros.")] = Holes.mask,
     as_paper: Annotated[
         bool,
         typer.Option(

@@ -44,7 +44,7 @@ def report_command(
     invalid: InvalidOption = None,
     before: Annotated[
         Path | None,
-        typer.Option("--input", help="What was restored: a file for all, or a folder with one of each name."),
+        typer.Option("--input", help="The maps that were restored: a file for all, or a folder with one of each name."),
     ] = None,
     input_profile: Annotated[
         str | None,
@@ -56,7 +56,7 @@ def report_command(
     ] = None,
     truth: Annotated[
         Path | None,
-        typer.Option("--truth", help="What they should be: a file for all, or a folder with one of each name."),
+        typer.Option("--truth", help="The ground truth: a file for all, or a folder with one of each name."),
     ] = None,
     truth_profile: TruthProfileOption = None,
     truth_scale: TruthScaleOption = None,

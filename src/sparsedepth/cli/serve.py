@@ -12,7 +12,7 @@ from sparsedepth.extras import needed_for
 
 
 def serve_command(
-    host: Annotated[str, typer.Option("--host", help="Address to listen at; others than loopback need --token.")] = (
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; any but loopback needs --token.")] = (
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option("--port", help="0 takes any free one.", min=0, max=65535)] = 8765,
@@ -24,14 +24,14 @@ def serve_command(
     ] = None,
     max_bytes: Annotated[int, typer.Option("--max-bytes", help="Largest upload, in bytes.", min=1)] = 64 << 20,
     max_pixels: Annotated[int, typer.Option("--max-pixels", help="Largest map, in pixels.", min=1)] = 1 << 23,
-    max_frames: Annotated[int, typer.Option("--max-frames", help="Most frames of a stream.", min=1)] = 300,
-    queue: Annotated[int, typer.Option("--queue", help="Most jobs that may wait.", min=1)] = 16,
+    max_frames: Annotated[int, typer.Option("--max-frames", help="Largest number of frames in a stream.", min=1)] = 300,
+    queue: Annotated[int, typer.Option("--queue", help="Largest number of waiting jobs.", min=1)] = 16,
     job_seconds: Annotated[
         float, typer.Option("--job-seconds", help="Time after which a job is stopped.", min=1)
     ] = 300,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Serve a page to look at maps, and the same over HTTP for programs; results are kept for a quarter of an hour."""
+    """Start a web page and an HTTP service that restore maps; results are kept for 15 minutes."""
     with needed_for("serving", "serve"):
         from sparsedepth.serve.limits import Limits
         from sparsedepth.serve.server import run

@@ -36,7 +36,7 @@ def show_command(
     title: Annotated[str | None, typer.Option("--title", help="Instead of the file's name.")] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draw a map in colours, with a scale bar in its unit; pixels of which nothing is known stand out.
+    """Draw a map in colours, with a scale bar in its unit; missing pixels have a colour of their own.
 
     The name - is standard input, or standard output.
     """

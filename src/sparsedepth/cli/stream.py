@@ -76,7 +76,7 @@ def stream_command(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore the frames of a depth camera, using the frames before.
+    """Restore the frames of a depth camera over time.
 
     The sensor is estimated from the first frames unless one is named. A camera that moves needs --intrinsics; with
     --poses its motion is known, without them it is estimated.

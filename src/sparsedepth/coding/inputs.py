@@ -49,7 +49,7 @@ def checked_inputs(
     highest, lowest = (float(f.reduce(patches, axis=None, initial=0)) for f in (np.fmax, np.fmin))
     largest = MAX_FLOAT32_VALUE if patches.dtype == np.float32 else LARGEST
     if max(highest, -lowest) > largest:
-        raise InputError(f"patches hold infinite or absurd values (beyond {largest:g}); mark unknown pixels with NaN")
+        raise InputError(f"patches hold values that are infinite or beyond {largest:g}; mark missing pixels with NaN")
     if not (noise.take(slice(0, 1)).floor_variance(patches[:1]) > 0).all():
         raise InputError(f"the variance is too small for {patches.dtype}; use float64 patches or larger units")
     return patches, atoms.astype(patches.dtype)

@@ -140,7 +140,7 @@ class DenoiseForm(InpaintForm):
 
 
 class StreamForm(MapForm):
-    """Restore the frames of a camera over time, using the frames before."""
+    """Restore the frames of a depth camera over time."""
 
     example: str | None = _choice(None, examples.STREAMS, "A built-in stream instead of files.")
     quality: str = _choice("live", STREAM_QUALITIES, "Effort; 'best' smooths as denoise does, and fills all holes.")
