@@ -2,8 +2,8 @@
 Which pixels of a depth map can be trusted?
 ===========================================
 
-A depth map has a few wrong pixels and says nothing about which. Sparse coding with inferred variances explains each
-patch by edges and slants; what cannot be explained is noise, and each pixel's variance says how much.
+A depth map has a few wrong pixels, and does not say which. Sparse coding explains each patch by a few edges and slopes.
+What they cannot explain is noise, and the inferred variance of each pixel says how much.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ dictionary = Dictionary.builtin("phi1_annealed")
 patches = normalise(cut(noisy, dictionary.patch_shape, stride=2))
 code = infer(patches.patches, dictionary, Jeffreys(floor=0.01))
 
-# Each pixel is covered by many patches: average what they say, in the map's own units.
+# Each pixel is covered by many patches: average their values, in the unit of the map.
 variance = code.variance * patches.scale[:, None] ** 2
 variance = overlay(np.where(np.isfinite(variance), variance, np.nan), noisy.shape, dictionary.patch_shape, stride=2)
 save_map(noisy, output / "noisy.png", title="2 % of the pixels are wrong", unit="px")

@@ -2,7 +2,7 @@
 Learn a dictionary from your own maps
 =====================================
 
-Watch it improve, and stop when you like. `learn` is an iterator: each step gives the atoms so far, the energy of its
+Watch it improve, and stop at any step. `learn` is an iterator: each step gives the atoms so far, the energy of its
 batch and, now and then, that of held-out patches. Here the maps are the two halves of one real disparity map: one to
 learn from, one held out.
 """

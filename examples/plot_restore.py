@@ -2,8 +2,8 @@
 Restore a noisy map with holes
 ==============================
 
-A real disparity map has real holes, and five per cent of its pixels are wrong by unknown amounts. `denoise` is told
-nothing of this. It gives three maps: the restored one, the variance of each pixel, and where each pixel comes from.
+A real disparity map has real holes, and noise was added to five per cent of its pixels. `denoise` gets the map alone,
+without a parameter. It returns three maps: the restored one, and the variance and the origin of each pixel.
 """
 
 from pathlib import Path
@@ -33,8 +33,8 @@ panels = [
 save_panels(panels, output / "restored.png", limits=limits, unit="disparity, px", columns=3, width=400)
 
 # %%
-# What was measured well stays as it was. A hole that holds a whole patch is refused rather than invented.
+# Correct measurements are kept. A hole that contains a whole patch is refused (NaN).
 
 for origin in Origin:
     print(f"{origin.name.lower()}: {(result.origin == origin).mean():.1%}")
-save_origin(result.origin, output / "origin.png", title="where each pixel comes from")
+save_origin(result.origin, output / "origin.png", title="origin of each pixel")

@@ -2,8 +2,8 @@
 Fuse two scans by their variances
 =================================
 
-Two maps of one scene disagree. Their mean is worse than the better one wherever a pixel went wrong in either. With a
-variance for each pixel, the mean can trust each map where it deserves it: inverse-variance weights, three lines.
+Two scans of one scene have errors at different pixels, and their mean has the errors of both. With a variance for each
+pixel, a weighted mean follows the better scan: inverse-variance weights are three lines.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ output.mkdir(exist_ok=True)
 
 truth = motorcycle_disparity()[200:320, 500:620]
 scans = [corrupted(truth, 0.15, np.random.default_rng(seed)) for seed in (1, 2)]
-results = [denoise(scan, fill=False) for scan in scans]
+results = [denoise(scan, fill=False, sensor="clean") for scan in scans]  # exact, but for the outliers
 
 depths = np.stack([result.depth for result in results])
 weights = 1 / np.stack([result.variance for result in results])
@@ -41,12 +41,12 @@ panels = [Panel("first scan", scans[0]), Panel("second scan", scans[1]), Panel("
 save_panels(panels, output / "fused.png", limits=limits, unit="disparity, px", columns=3, width=240)
 
 # %%
-# Is the variance honest? Its pixels are sorted into tenths by what it promised, and each tenth's true error is held
-# against the promise. And do the doubtful pixels lead the wrong ones? Leave out ever more of them and see how fast the
-# error of the rest falls.
+# Is the variance calibrated? Pixels are sorted by their predicted variance into tenths, and the true error of each is
+# compared with the prediction. Does a large variance mean a large error? Leave out the pixels of largest variance, and
+# see how fast the error of the others falls.
 
 error = np.asarray(results[0].depth, np.float64) - truth
 ratio = draw_calibration(error, results[0].variance, output / "calibration.png", "px")
 left = sparsification(error, results[0].variance).by_variance
-print(f"squared error / variance: {ratio:.2f} (1 = honest, above = too sure)")
-print(f"without the tenth that is doubted most, the RMSE is {left[10]:.0%} of the whole")
+print(f"squared error / variance: {ratio:.2f} (1 = calibrated, above 1 = too small)")
+print(f"without the tenth of largest variance, the RMSE is {left[10]:.0%} of the whole")
