@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "reset_modules": (),
     "download_all_examples": False,
     "remove_config_comments": True,
+    "thumbnail_size": (480, 300),
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
