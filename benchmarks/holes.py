@@ -94,7 +94,7 @@ def main() -> None:
         table(["call", "unknown afterwards", "largest error at all others, m, or what it said"], rows),
         f"{packages}, OpenCV {cv2.__version__}.",
     ]
-    print(write_made_part(path, "What becomes of a map with a hole", "python benchmarks/holes.py", parts))
+    print(write_made_part(path, "Other filters on a map with a hole", "python benchmarks/holes.py", parts))
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def main() -> None:
         table(["holes", "noisy", "quality", "CPU s", "times non-local means", "asked for at most", "met"], rows),
     ]
     command = f"python benchmarks/restoring.py --repeats {wishes.repeats}"
-    print(write_made_part(wishes.output, "What restoring takes", command, parts))
+    print(write_made_part(wishes.output, "Speed of restoring", command, parts))
 
 
 if __name__ == "__main__":

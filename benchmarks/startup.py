@@ -66,7 +66,7 @@ def main() -> None:
         table(["task", "CPU s", "ratio", "asked for at most", "met"], [row(name, medians) for name in TASKS]),
     ]
     command = f"python benchmarks/startup.py --repeats {wishes.repeats}"
-    print(write_made_part(wishes.output, "What starting takes", command, parts))
+    print(write_made_part(wishes.output, "Start-up time", command, parts))
 
 
 if __name__ == "__main__":
