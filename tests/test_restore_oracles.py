@@ -663,6 +663,9 @@ def test_parts_of_a_large_map_are_at_least_half_valid(rng):
     found = {corner for seed in range(6) for corner in simulate(
         Tile.full(sparse), 1.0, np.random.default_rng(seed), replace(settings, pixels=32**2)).corners}  # fmt: skip
     assert found == {(0, 0), (32, 32)}
+    corner = np.full((96, 160), np.nan, np.float32)
+    corner[64:, 128:] = 0  # the last part of the grid, which the map ends with
+    assert simulate(Tile.full(corner), 1.0, np.random.default_rng(0), settings).corners == [(64, 128)]
 
 
 def test_steps_in_a_map_mark_the_pixels_along_them():
@@ -770,11 +773,11 @@ def test_texture_is_removed_if_more_than_the_noise_is(rng, ratio):
     smoother = dense.Smoother(NoiseLevel(1.0, DenseSettings()), patch_coder(None, "fast", Settings()))
     depth = np.sqrt(ratio) * 0.5 * np.sign(rng.standard_normal((20, 20)))
     depth[3:9] = np.nan
-    parts = [Smoothed(depth, np.zeros((20, 20)), depth, np.full((20, 20), 0.5)) for _ in range(3)]
+    parts = [Smoothed(depth + 3, np.full((20, 20), 3.0), depth, np.full((20, 20), 0.5)) for _ in range(3)]
     assert smoother._removes_texture(parts) == (ratio > 1.1)
     half = replace(smoother, shrinkage=lambda _: np.full((20, 20), 0.25))
-    assert_allclose(half._blend(parts[0]), np.where(np.isfinite(depth), 0.75 * depth, 0))
-    assert_allclose(smoother._blend(parts[0]), 0)
+    assert_allclose(half._blend(parts[0]), np.where(np.isfinite(depth), 3 + 0.75 * depth, 3))
+    assert_allclose(smoother._blend(parts[0]), 3)
 
 
 def test_small_steps_are_shrunk_to_nothing():
@@ -990,6 +993,19 @@ def noisy_survey():
     depth[rng.random(depth.shape) < 0.05] = np.nan
     variance = np.where(rng.random(depth.shape) < 0.5, 1e-6, 0.3).astype(np.float32)
     return Survey.of(Tile.full(depth, variance), patch_coder(None, "balanced", Settings()), Settings(), 1)
+
+
+@pytest.mark.slow
+def test_the_residual_of_dense_noise_is_in_proportion_to_it(rng):
+    slant, noise = np.add.outer(np.linspace(-1, 1, 64), np.zeros(64)), rng.standard_normal((64, 64))
+    found = []
+    for sigma in (0.05, 0.1):
+        depth = (slant + sigma * noise).astype(np.float32)
+        survey = Survey.of(Tile.full(depth), patch_coder(None, "fast", Settings()), Settings(), 1)
+        assert survey.has_dense_noise()
+        found.append(Corrector.fit(survey, True, 1).model.dense_residual / sigma)
+        assert Corrector.fit(survey, False, 1).model.dense_residual == 0
+    assert_allclose(found, Settings().dense.smooth_residual, rtol=0.1)
 
 
 def with_outliers(survey, fraction=None, **changes):
