@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -33,3 +35,17 @@ def test_only_suspects_are_scored_again():
     assert 0.02 < suspect.mean() < 0.5
     assert_array_equal(again.value[~suspect], scores.value[~suspect])
     assert (again.value[suspect] != scores.value[suspect]).mean() > 0.5
+
+
+def test_suspects_that_hardly_any_patch_covers_keep_their_score():
+    """Weights count as those of patches as far apart as before: half of the first weight is enough."""
+    rng, chosen = np.random.default_rng(5), ScoreSettings()
+    depth = np.add.outer(np.linspace(-1, 1, 40), np.linspace(-1, 1, 48)).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.05] += 1
+    tile, coder = Tile.full(depth), patch_coder(None, "balanced", Settings())
+    scores = score_pixels(tile, coder, 0.0, chosen, 1)
+    suspect = scores.score > chosen.rescore_above
+    for times, least, most in ((0.5, 0.8, 1.0), (4.0, 0.0, 0.02)):
+        first = replace(scores, weight=(times * scores.weight).astype(np.float32))
+        again = rescore_suspects(tile, first, depth - scores.residual, coder, 0.0, chosen, 1)
+        assert least <= (again.value[suspect] != scores.value[suspect]).mean() <= most
