@@ -98,6 +98,11 @@ def test_growth_and_price_obey_the_envelope_theorem(noise_model):
 
 
 @pytest.mark.slow
+def test_a_variance_of_the_sensor_is_added_to_the_floor(patches, noise_model):
+    noise, sensor = noise_model(len(patches), PIXELS), known_variance(len(patches), PIXELS, seed=8)
+    np.testing.assert_allclose(noise.plus(sensor).floor_variance(patches), noise.floor_variance(patches) + sensor)
+
+
 def test_as_low_as_the_exact_alternation(atoms, noise_model):
     patches = edge_patches(24, SIDE, seed=5)
     noise = noise_model(len(patches), PIXELS)
