@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
 from sparsedepth import InputError
-from sparsedepth.files import netpbm
+from sparsedepth.files import colmap, exr, netpbm
 from sparsedepth.files.bag_images import Message, decode_depth, is_depth
 from sparsedepth.files.codec import decode, encode_floats, encode_integers
 from sparsedepth.files.confidence import confidence_variance
@@ -236,3 +236,24 @@ def test_a_new_file_has_the_space_of_all_its_pixels(tmp_path, suffix):
     found = np.load(path) if suffix == ".npy" else tifffile.imread(path)
     assert_array_equal(found, pixels)
     assert_array_equal(scratch((3, 5), np.dtype(np.int16), tmp_path), np.zeros((3, 5), np.int16))
+
+
+def test_every_byte_of_a_dense_map_counts(tmp_path):
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"5&7&1&" + bytes(4 * 35))
+    assert colmap.read(path, Budget(35, 140)).pixels.shape == (7, 5)
+    with pytest.raises(InputError, match="139 bytes"):
+        colmap.read(path, Budget(35, 139))
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_all_channels_of_an_exr_file_count(tmp_path, others):
+    """Its library decodes them all, whichever is the map."""
+    openexr = pytest.importorskip("OpenEXR", reason="EXR needs the package OpenEXR")
+    depth, path = np.ones((7, 5), np.float32), tmp_path / "x.exr"
+    channels = {name: depth for name in ["Z", "A", "B", "C"][: 1 + others]}
+    openexr.File({"type": openexr.scanlineimage}, channels).write(str(path))
+    size = 140 * (1 + others)
+    assert exr.read(path, Budget(35, size)).pixels.shape == (7, 5)
+    with pytest.raises(InputError, match=f"{size - 1} bytes"):
+        exr.read(path, Budget(35, size - 1))
