@@ -251,7 +251,7 @@ def test_all_channels_of_an_exr_file_count(tmp_path, others):
     """Its library decodes them all, whichever is the map."""
     openexr = pytest.importorskip("OpenEXR", reason="EXR needs the package OpenEXR")
     depth, path = np.ones((7, 5), np.float32), tmp_path / "x.exr"
-    channels = {name: depth for name in ["Z", "A", "B", "C"][: 1 + others]}
+    channels = dict.fromkeys(["Z", "A", "B", "C"][:1 + others], depth)
     openexr.File({"type": openexr.scanlineimage}, channels).write(str(path))
     size = 140 * (1 + others)
     assert exr.read(path, Budget(35, size)).pixels.shape == (7, 5)
