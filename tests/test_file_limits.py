@@ -19,6 +19,7 @@ from sparsedepth.files.bag_images import Message, decode_depth, is_depth
 from sparsedepth.files.codec import decode, encode_floats, encode_integers
 from sparsedepth.files.confidence import confidence_variance
 from sparsedepth.files.memmap import new_file, scratch, should_map
+from sparsedepth.files.photos import read_photo
 from sparsedepth.files.stored import Budget, read_pixels
 from sparsedepth.files.tiff_writing import MAX_CLASSIC_BYTES, STRIP_BYTES, encode, start_plain
 from sparsedepth.vocabulary import Profile, TooLargeError
@@ -251,9 +252,16 @@ def test_all_channels_of_an_exr_file_count(tmp_path, others):
     """Its library decodes them all, whichever is the map."""
     openexr = pytest.importorskip("OpenEXR", reason="EXR needs the package OpenEXR")
     depth, path = np.ones((7, 5), np.float32), tmp_path / "x.exr"
-    channels = dict.fromkeys(["Z", "A", "B", "C"][:1 + others], depth)
+    channels = dict.fromkeys(["Z", "A", "B", "C"][: 1 + others], depth)
     openexr.File({"type": openexr.scanlineimage}, channels).write(str(path))
     size = 140 * (1 + others)
     assert exr.read(path, Budget(35, size)).pixels.shape == (7, 5)
     with pytest.raises(InputError, match=f"{size - 1} bytes"):
         exr.read(path, Budget(35, size - 1))
+
+
+def test_a_photograph_may_have_as_many_pixels_as_are_allowed(tmp_path):
+    Image.fromarray(np.zeros((7, 5), np.uint8)).save(tmp_path / "x.png")
+    assert read_photo(tmp_path / "x.png", most_pixels=35).shape[:2] == (7, 5)
+    with pytest.raises(TooLargeError, match="34 pixels"):
+        read_photo(tmp_path / "x.png", most_pixels=34)

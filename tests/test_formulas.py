@@ -136,3 +136,14 @@ def test_smoothing_over_pairs_commutes_with_flips_and_transposition():
     for flip in (np.flipud, np.fliplr, np.transpose):
         assert_allclose(smooth(flip(value)), flip(expected), atol=1e-4)
     assert_array_equal(smooth(np.full((20, 24), 100, np.float32)), 100)
+
+
+def test_patches_that_are_noise_free_have_no_energy_beyond_their_floor(rng):
+    """Idle atoms restart from patches of the largest excess, so it must not count what every patch has."""
+    atoms, noise = unit_atoms(24, 16), Jeffreys(floor=0.01)
+    patches = np.zeros((6, 16))
+    patches[1:, 3] = np.linspace(0.5, 4, 5)  # an outlier each, of growing height
+    patches[4, :8] = np.nan
+    found = Statistics.of(patches, atoms, infer(patches, atoms, noise), noise).excess
+    assert found[0] == pytest.approx(0, abs=1e-9)
+    assert (np.diff(found[[0, 1, 2, 3, 5]]) > 0).all()

@@ -321,6 +321,14 @@ def test_opencv_is_a_peer():
     assert np.nanmin(opencv.block_matching(pair.grey())) >= 0
 
 
+@pytest.mark.parametrize("shift", [5, 20, 37])
+def test_opencv_searches_the_whole_range(rng, shift):
+    pytest.importorskip("cv2")
+    wall = rng.integers(0, 255, (40, 140)).astype(np.uint8)
+    pair = StereoPair(wall[:, :100], wall[:, shift : shift + 100], 40)
+    assert np.median(opencv.filled(pair)) == pytest.approx(shift, abs=0.1)
+
+
 def test_opencv_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(InputError, match=r"pip install 'sparsedepth\[stereo\]'"):

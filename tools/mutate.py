@@ -337,11 +337,14 @@ def judge(tree: Path, mutant: Mutant, coverage: Coverage, budget: float) -> Outc
 
 
 def survivors(room: str, tree: Path, outcomes: Path) -> list[tuple[Mutant, Mutant]]:
-    """Pair the mutants of a room that have survived so far with themselves as they are now; lines may have moved."""
-    pairs = []
+    """Pair the mutants of a room that have survived so far with themselves as they are now; lines may have moved.
+
+    Equivalent mutants are left out.
+    """
+    pairs, equivalent = [], json.loads(VERDICTS.read_text())
     for each in read_outcomes(outcomes):
         past = Mutant(**each["mutant"])
-        if each["room"] == room and each["verdict"] in (SURVIVED, UNRUN):
+        if each["room"] == room and each["verdict"] in (SURVIVED, UNRUN) and past.key not in equivalent:
             same = [now for now in mutants_of(past.path, (tree / past.path).read_bytes()) if now.key == past.key]
             pairs += [(past, now) for now in sorted(same, key=lambda now: abs(now.line - past.line))[:1]]
     return pairs
