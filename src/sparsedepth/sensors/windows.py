@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,27 +24,61 @@ class WindowFits:
 
     Parameters
     ----------
-    residual
-        (n, pixels); zero at missing pixels.
-    inlier
-        (n, pixels).
-    std
-        (n,), standard deviation of the residuals of inliers.
-    level
-        (n,), median of the values.
+    values
+        The map, (height, width).
+    side
+        Side of the windows.
+    places
+        (n,), flat indices of their first pixels.
+    standard
+        (n, 3), median of the values, their spread, and standard deviation of the residuals of inliers.
+    surface
+        (n, 7), terms of the surface over the spread, and largest residual of an inlier.
     tried
         Number of windows that are dense enough, whether or not a surface explains them.
     """
 
-    residual: Floats
-    inlier: NDArray[np.bool_]
-    std: Floats
-    level: Floats
+    values: Floats
+    side: int
+    places: NDArray[np.int64]
+    standard: Floats
+    surface: Floats
     tried: int
+
+    @property
+    def level(self) -> Floats:
+        """Medians of the values, (n,)."""
+        return self.standard[:, 0]
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviations of the residuals of inliers, (n,)."""
+        return self.standard[:, 2]
+
+    @property
+    def residual(self) -> Floats:
+        """Residuals over the spread, (n, pixels); zero at missing pixels."""
+        return self.residuals[0]
+
+    @property
+    def inlier(self) -> NDArray[np.bool_]:
+        """Pixels that the surface explains, (n, pixels)."""
+        return self.residuals[1]
+
+    @cached_property
+    def residuals(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """Residuals over the spread, and whether they are those of inliers."""
+        n, side = len(self.places), self.side
+        residual, inlier = np.empty((n, side**2), np.float32), np.empty((n, side**2), np.uint8)
+        found, scratch = (self.places, self.standard, self.surface), np.empty(kernels.scratch(side, 0), np.float32)
+        kernels.residuals(n, side, self.values.shape[1], self.values, *found, scratch, residual, inlier)
+        return residual, inlier.view(bool)
 
     def chosen(self, which: NDArray[Any]) -> WindowFits:
         """Select windows by a mask or by their numbers."""
-        return WindowFits(self.residual[which], self.inlier[which], self.std[which], self.level[which], self.tried)
+        return replace(
+            self, places=self.places[which], standard=self.standard[which], surface=self.surface[which]
+        )
 
 
 @lru_cache(maxsize=8)
@@ -69,25 +103,16 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     -------
     The windows that are dense enough and that their surface explains.
     """
-    places = _dense_windows(values, settings)
-    if len(places) == 0:
-        empty = np.zeros((0, settings.window_px**2))
-        return WindowFits(empty, empty.astype(bool), np.zeros(0), np.zeros(0), 0)
-    return _fitted(values, places, settings)
-
-
-def _fitted(values: DepthMap, places: NDArray[np.int64], settings: SensorSettings) -> WindowFits:
-    """Fit the surfaces of windows with Tukey's biweight, and choose those that are explained."""
-    n, side, sample = len(places), settings.window_px, _sampled(settings)
-    basis = np.ascontiguousarray(quadratic_basis(side).T, np.float32)
-    residual, inlier = np.empty((n, side**2), np.float32), np.empty((n, side**2), np.uint8)
-    std, level, counts = np.empty(n), np.empty(n), np.empty((n, 2), np.int64)
-    scratch, wide = np.empty(3 * side**2 + len(sample), np.float32), np.empty(side**2 + len(sample))
+    values, side = np.ascontiguousarray(values, np.float64), settings.window_px
+    places, sample = _dense_windows(values, settings), _sampled(settings)
+    n, keys = len(places), np.empty(len(sample), np.int64)
+    standard, surface = np.empty((n, kernels.STANDARD)), np.empty((n, kernels.SURFACE), np.float32)
+    scratch, counts = np.empty(kernels.scratch(side, len(sample)), np.float32), np.empty((n, 2), np.int64)
     sizes, limits = (n, side, values.shape[1], len(sample)), (MAD_TO_STD, settings.tukey, settings.inlier_sigmas)
-    arrays = (np.ascontiguousarray(values, np.float64), places, basis, sample.astype(np.int64), settings.fit_iterations)
-    kernels.fit(*sizes, *arrays, *limits, scratch, wide, residual, inlier, std, level, counts)
-    good = (counts[:, 0] >= settings.window_inliers * counts[:, 1]) & np.isfinite(level)
-    return WindowFits(residual, inlier.view(bool), std, level, n).chosen(good)
+    arrays = (values, places, sample, settings.fit_iterations, *limits)
+    kernels.fit(*sizes, *arrays, scratch, keys, standard, surface, counts)
+    good = (counts[:, 0] >= settings.window_inliers * counts[:, 1]) & np.isfinite(standard[:, 0])
+    return WindowFits(values, side, places, standard, surface, n).chosen(good)
 
 
 def _dense_windows(values: DepthMap, settings: SensorSettings) -> NDArray[np.int64]:
@@ -95,25 +120,25 @@ def _dense_windows(values: DepthMap, settings: SensorSettings) -> NDArray[np.int
     side, stride = settings.window_px, settings.window_stride_px
     if min(values.shape) < side:
         return np.zeros(0, np.int64)
-    total = np.pad(np.isfinite(values).cumsum(0, dtype=np.int32).cumsum(1, dtype=np.int32), ((1, 0), (1, 0)))
     down, right = (np.arange(0, size - side + 1, stride) for size in values.shape)
-    above, below = (total[rows][:, right + side] - total[rows][:, right] for rows in (down, down + side))
-    density = (below - above).ravel() / side**2
+    valid = np.empty(len(down) * len(right), np.int64)
+    kernels.valid(*values.shape, side, stride, values, np.empty(values.shape[1], np.int32), valid)
+    density = valid / side**2
     least = settings.window_valid * np.quantile(density, settings.window_dense_quantile)
     dense = density >= max(least, settings.window_pixels_per_term * N_TERMS / side**2)
     return np.add.outer(down * values.shape[1], right).ravel()[dense]
 
 
 @lru_cache(maxsize=8)
-def _sample_numbers(side: int, count: int) -> NDArray[np.intp]:
+def _sample_numbers(side: int, count: int) -> NDArray[np.int64]:
     """Return the numbers of some pixels: the same under flips, without any period that a lattice could share."""
     quarter = np.random.default_rng(0).random(((side + 1) // 2,) * 2)
     half = np.concatenate([quarter, quarter[::-1][side % 2 :]])
     rank = np.concatenate([half, half[:, ::-1][:, side % 2 :]], axis=1).ravel()
-    return np.sort(np.argsort(rank, kind="stable")[:count])
+    return np.sort(np.argsort(rank, kind="stable")[:count]).astype(np.int64)
 
 
-def _sampled(settings: SensorSettings) -> NDArray[np.intp]:
+def _sampled(settings: SensorSettings) -> NDArray[np.int64]:
     return _sample_numbers(settings.window_px, settings.fit_pixels)
 
 
@@ -171,16 +196,12 @@ def visible_fraction(correlation: Correlation, settings: SensorSettings) -> floa
 
 def _autocovariance(fits: WindowFits, settings: SensorSettings) -> tuple[Floats, Floats]:
     """Compute the autocorrelation of residuals at lags from one pixel, along rows and along columns."""
-    side, shape = settings.window_px, (2 * settings.window_px,) * 2
-    power = np.sqrt(np.maximum((np.where(fits.inlier, fits.residual, 0) ** 2).sum(1), 1e-300) / fits.inlier.sum(1))
-    residual = (np.where(fits.inlier, fits.residual, 0) / power[:, None]).astype(np.float32).reshape(-1, side, side)
-    inlier = fits.inlier.astype(np.float32).reshape(-1, side, side)
-    sums, counts = (
-        np.fft.irfft2((np.abs(np.fft.rfft2(stack, s=shape)) ** 2).sum(0), s=shape) for stack in (residual, inlier)
-    )
-    lags = slice(1, settings.correlation_lags)
-    mean = sums / np.maximum(counts, 1.0)
-    return mean[0, lags] / mean[0, 0], mean[lags, 0] / mean[0, 0]
+    side, lags = settings.window_px, settings.correlation_lags
+    residual, inlier = fits.residuals
+    scratch, found = np.empty(kernels.products_scratch(side, lags), np.float32), np.empty((2, 2, lags))
+    kernels.products(len(residual), side, lags, residual, inlier.view(np.uint8), scratch, found)
+    rows, columns = found[0] / np.maximum(found[1], 1.0)
+    return rows[1:] / rows[0], columns[1:] / columns[0]
 
 
 def fitted_autocovariance(correlation: Correlation, settings: SensorSettings) -> tuple[Floats, Floats, float]:
