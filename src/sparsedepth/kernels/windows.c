@@ -30,9 +30,9 @@ typedef union { double number; int64_t key; } Double;
 /* What the fit of one window works on, in arrays of the caller. */
 typedef struct {
     int64_t side, width, n_sample;
-    const int64_t *sample;
     float *x, *y;                         /* places of columns and rows, from -1 to 1 */
     float *values, *known;                /* (side, width); known: 1 or 0 */
+    int32_t *rows;                        /* of the sampled pixels, then their columns */
     float *level, *rise;                  /* of the surface along a row: level + rise * x + terms[3] * x^2 */
     float *columns;                       /* (SUMS, width) */
     float *sample_x, *sample_y, *sampled; /* of the valid sampled pixels */
@@ -44,16 +44,21 @@ static int64_t padded(int64_t side) { return (side + LANES - 1) / LANES * LANES;
 
 /* Count the numbers of 32 bits that a fit needs as scratch. */
 KERNEL int64_t windows_scratch(int64_t side, int64_t n_sample) {
-    return (2 * side + SUMS + 1) * padded(side) + 3 * side + 4 * n_sample;
+    return (2 * side + SUMS + 1) * padded(side) + 3 * side + 6 * n_sample;
 }
 
 /* Share the scratch out, and place columns and rows. */
 static Window window_of(int64_t side, int64_t n_sample, const int64_t *sample, float *scratch, int64_t *keys) {
-    Window w = {.side = side, .width = padded(side), .n_sample = n_sample, .sample = sample, .keys = keys};
+    Window w = {.side = side, .width = padded(side), .n_sample = n_sample, .keys = keys};
     w.values = scratch, w.known = w.values + side * w.width, w.columns = w.known + side * w.width;
     w.x = w.columns + SUMS * w.width, w.y = w.x + w.width, w.level = w.y + side, w.rise = w.level + side;
     w.sample_x = w.rise + side, w.sample_y = w.sample_x + n_sample, w.sampled = w.sample_y + n_sample;
-    w.sizes = (int32_t *)(w.sampled + n_sample);
+    w.sizes = (int32_t *)(w.sampled + n_sample), w.rows = w.sizes + n_sample;
+    for (int64_t at = 0; at < n_sample; at++) {
+        w.rows[at] = (int32_t)(sample[at] / side);
+        w.rows[n_sample + at] = (int32_t)(sample[at] % side);
+    }
+    for (int64_t at = 0; at < side * w.width; at++) w.values[at] = w.known[at] = 0;
     for (int64_t at = 0; at < w.width; at++) w.x[at] = at < side ? (float)(2 * at - side + 1) / (float)side : 0;
     for (int64_t at = 0; at < side; at++) w.y[at] = w.x[at];
     return w;
@@ -71,7 +76,7 @@ static double number_of(int64_t key) { return ((Double){.key = key ^ (key >> 63 
 static int64_t standards(const Window *w, int64_t pitch, const double *from, double *level, double *spread) {
     int64_t count = 0;
     for (int64_t at = 0; at < w->n_sample; at++) {
-        const double value = from[w->sample[at] / w->side * pitch + w->sample[at] % w->side];
+        const double value = from[w->rows[at] * pitch + w->rows[w->n_sample + at]];
         w->keys[count] = key_of(value);
         count += value - value == 0;
     }
@@ -89,12 +94,12 @@ static int64_t standards(const Window *w, int64_t pitch, const double *from, dou
 
 /* Cut a window out of a map, its values as differences from the level over the spread. */
 static void cut(const Window *w, int64_t pitch, const double *from, double level, double spread) {
+    const double inverse = 1 / spread;
     for (int64_t row = 0; row < w->side; row++, from += pitch)
-        for (int64_t at = 0; at < w->width; at++) {
-            const double value = at < w->side ? from[at] : __builtin_nan("");
-            const int valid = value - value == 0;
+        for (int64_t at = 0; at < w->side; at++) {
+            const int valid = from[at] - from[at] == 0;
             w->known[row * w->width + at] = (float)valid;
-            w->values[row * w->width + at] = valid ? (float)((value - level) / spread) : 0;
+            w->values[row * w->width + at] = (float)(valid ? (from[at] - level) * inverse : 0);
         }
 }
 
@@ -102,7 +107,7 @@ static void cut(const Window *w, int64_t pitch, const double *from, double level
 static int64_t list_sampled(const Window *w) {
     int64_t count = 0;
     for (int64_t at = 0; at < w->n_sample; at++) {
-        const int64_t row = w->sample[at] / w->side, column = w->sample[at] % w->side;
+        const int64_t row = w->rows[at], column = w->rows[w->n_sample + at];
         w->sample_x[count] = w->x[column];
         w->sample_y[count] = w->y[row];
         w->sampled[count] = w->values[row * w->width + column];
@@ -158,16 +163,16 @@ static inline void add_columns(const Window *w, int even, float bend, float inve
     }
 }
 
-/* Add up one sum of all columns, times a power of x. */
-static double add_up(const Window *w, int sum, int power) {
-    float parts[LANES] = {0};
+/* Add up one sum of all columns, times powers of x below `orders`. */
+static inline void add_up(const Window *w, int sum, int orders, double *moments) {
+    Lanes parts[ORDERS][PARTS] = {{{0}}};
     for (int64_t column = 0; column < w->width; column += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            float term = w->columns[sum * w->width + column + lane];
-            for (int factor = 0; factor < power; factor++) term *= w->x[column + lane];
-            parts[lane] += term;
+        for (int part = 0; part < PARTS; part++) {
+            const int64_t at = column + part * HELD;
+            Lanes term = *(Lanes *)(w->columns + sum * w->width + at);
+            for (int order = 0; order < orders; order++, term *= *(Lanes *)(w->x + at)) parts[order][part] += term;
         }
-    return sum_lanes(parts);
+    for (int order = 0; order < orders; order++) moments[order] = sum_lanes((float *)parts[order]);
 }
 
 /* Solve a positive definite system by elimination; the matrix is lost. */
@@ -186,13 +191,14 @@ static void solve(double matrix[TERMS][TERMS], double *values) {
 
 /* Solve the normal equations of the sums along columns. even: (ORDERS, ORDERS), moments of equal weights. */
 static void solve_columns(const Window *w, double even[ORDERS][ORDERS], float *terms) {
-    double moments[ORDERS][ORDERS], normal[TERMS][TERMS], values[TERMS];
-    for (int x = 0; x < ORDERS; x++)
-        for (int y = 0; x + y < ORDERS; y++) moments[x][y] = add_up(w, y, x) + RIDGE * even[x][y];
+    double moments[SUMS][ORDERS], normal[TERMS][TERMS], values[TERMS];
+    for (int y = 0; y < SUMS; y++) add_up(w, y, y < ORDERS ? ORDERS - y : SUMS - y, moments[y]);
+    for (int y = 0; y < ORDERS; y++)
+        for (int x = 0; x + y < ORDERS; x++) moments[y][x] += RIDGE * even[y][x];
     for (int one = 0; one < TERMS; one++) {
-        values[one] = add_up(w, ORDERS + Y_POWERS[one], X_POWERS[one]);
+        values[one] = moments[ORDERS + Y_POWERS[one]][X_POWERS[one]];
         for (int other = 0; other < TERMS; other++)
-            normal[one][other] = moments[X_POWERS[one] + X_POWERS[other]][Y_POWERS[one] + Y_POWERS[other]];
+            normal[one][other] = moments[Y_POWERS[one] + Y_POWERS[other]][X_POWERS[one] + X_POWERS[other]];
     }
     solve(normal, values);
     for (int one = 0; one < TERMS; one++) terms[one] = (float)values[one];
@@ -229,12 +235,11 @@ KERNEL void windows_fit(int64_t n, int64_t side, int64_t pitch, int64_t n_sample
                         const int64_t *sample, int64_t iterations, float to_std, float tukey, float sigmas, float *scratch,
                         int64_t *keys, double *standard, float *surface, int64_t *counts) {
     const Window w = window_of(side, n_sample, sample, scratch, keys);
-    double even[ORDERS][ORDERS] = {{0}};
-    for (int x = 0; x < ORDERS; x++)
-        for (int y = 0; y < ORDERS; y++) {
-            for (int64_t at = 0; at < w.width; at++) w.columns[at] = at < side;
-            even[x][y] = add_up(&w, 0, x) * add_up(&w, 0, y);
-        }
+    double even[ORDERS][ORDERS], along[ORDERS];
+    for (int64_t at = 0; at < w.width; at++) w.columns[at] = at < side;
+    add_up(&w, 0, ORDERS, along);
+    for (int y = 0; y < ORDERS; y++)
+        for (int x = 0; x < ORDERS; x++) even[y][x] = along[y] * along[x];
     for (int64_t window = 0; window < n; window++, standard += 3, surface += TERMS + 1, counts += 2) {
         const double *from = map + places[window];
         for (int term = 0; term <= TERMS; term++) surface[term] = 0;
