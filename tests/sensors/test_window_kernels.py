@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sparsedepth.sensors.floor import SHOWN, least_std
+from sparsedepth.sensors.blind import ROUNDING
+from sparsedepth.sensors.floor import SHOWN, NoiseFloor, least_std
+from sparsedepth.sensors.laws import TableLaw
 from sparsedepth.sensors.settings import DEFAULT, MAD_TO_STD
 from sparsedepth.sensors.windows import fit_windows, quadratic_basis
 
@@ -86,3 +88,31 @@ def slow_median_of_three(values):
 def test_the_floor_is_that_of_the_slow_one(shape, missing):
     depth = rough_map(shape[0], shape[1], missing)
     assert_array_equal(least_std(depth), slow_shown(depth))
+
+
+@pytest.mark.parametrize("n_steps", [1, 4])
+@pytest.mark.parametrize("lengths", [(), (0.02,), (1e-3, 5e-3, 4e-2, 0.3)])
+def test_variances_are_raised_as_pixel_by_pixel(n_steps, lengths):
+    value, scale, centre = rough_map(60, 70) - 2, 0.7, 1.9
+    law = TableLaw((0.9, 1.1, 1.9, 2.6)[: len(lengths)], lengths) if lengths else None
+    rng = np.random.default_rng(n_steps)
+    variance, masks = rng.exponential(1e-3, value.shape), rng.random((2, *value.shape)) < 0.5
+    variance[rng.random(value.shape) < 0.1] = np.inf
+    floor = NoiseFloor(np.linspace(1.0, 2.5, n_steps), np.linspace(0.01, 0.1, n_steps), law, 0.4)
+    depth = value * scale + centre
+    rounding = np.where(np.isnan(depth), np.nan, np.interp(depth, floor.depths, floor.steps)) / ROUNDING
+    least = np.where(masks[0], np.maximum(slow_shown(depth), rounding), rounding)
+    if law is not None:
+        least = np.where(masks[1], np.maximum(least, 0.4 * law(depth)), least)
+    slow = np.fmax(variance, np.square(least / scale))
+    assert_allclose(floor.raised(variance, value, *masks, scale, centre), slow, rtol=1e-13)
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-3, 1.0, 1e4, 1e150])
+def test_the_noise_of_windows_is_exact_in_any_unit(unit):
+    value = np.random.default_rng(0).uniform(-1, 4, (30, 40)) * unit
+    law = TableLaw(tuple(np.array([0.5, 1.0, 3.0]) * unit), tuple(np.array([1e-3, 1.0, 0.2]) * unit))
+    floor, masks = NoiseFloor(np.zeros(1), np.zeros(1), law, 1.0), np.ones((2, 30, 40), bool)
+    masks[0] = False
+    raised = floor.raised(np.zeros(value.shape), value, *masks)
+    assert_allclose(raised, np.square(law(value)), rtol=1e-11)

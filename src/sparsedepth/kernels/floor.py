@@ -1,4 +1,4 @@
-"""The noise that second differences show: what floor.c computes."""
+"""The least noise of each pixel: what floor.c computes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import numpy as np
 
 from sparsedepth.kernels.library import DOUBLE, INT, array, kernel
 
-_D = array(np.float64)
+_D, _B = array(np.float64), array(np.uint8)
+
+scratch = kernel("floor_scratch", INT, result=INT)
+"""Count the numbers of scratch of `shown`: (width)."""
 
 shown = kernel("floor_shown", INT, INT, _D, DOUBLE, _D, _D)
 """Compute the noise around each pixel: (height, width, depth, unit, scratch, shown)."""
+
+raised = kernel("floor_raise", INT, _D, DOUBLE, DOUBLE, _D, _B, _B, INT, _D, INT, _D, DOUBLE, _D)
+"""Raise variances: (n, value, scale, centre, shown, valid, kept, n_steps, steps, n_law, law, smallest, variance)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.sensors.cells import cell_side
 from sparsedepth.sensors.differences import white_std
@@ -53,6 +54,13 @@ class Diagnosis:
     white: float
     noisy: bool
     visible: bool
+
+    @property
+    def law(self) -> TableLaw:
+        """Standard deviation of one measurement against depth, at the knots of noise and step."""
+        laws = (self.sensor.noise, self.sensor.step)
+        depths = np.unique(np.concatenate([law.depths for law in laws if isinstance(law, TableLaw)]))
+        return TableLaw(tuple(depths), tuple(self.sensor.std(depths)))
 
 
 def estimate(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Sensor | None:
@@ -106,15 +114,15 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
     values = np.asarray(depth, float)
     if values.ndim != 2:
         raise InputError(f"the frame has shape {values.shape}; give one map of (height, width)")
-    positive = np.isfinite(values) & (values > 0)
+    positive = (values > 0) & (values < np.inf)
     known = values[positive]
     if known.size < (1 - settings.most_nonpositive) * np.isfinite(values).sum() or known.size == 0:
         return None
     values = np.where(positive, values, np.nan)
-    settings = _for_cells(settings, cell_side(np.isfinite(values), settings))
+    settings = _for_cells(settings, cell_side(positive, settings))
     with np.errstate(over="ignore"):
         inverse = 1 / values
-    fits = fit_windows(np.where(np.isfinite(inverse), inverse, np.nan), settings)
+    fits = fit_windows(inverse, settings)
     step = step_law(values, settings)
     if len(fits.std) < settings.min_windows or step is None:
         return None
@@ -223,15 +231,24 @@ def step_points(depth: DepthMap, settings: SensorSettings = DEFAULT) -> tuple[Fl
     values = _frequent(depth[np.isfinite(depth)].astype(float), settings)
     gaps, at = np.abs(np.diff(values)), np.maximum(values[1:], values[:-1])
     at, gaps = at[gaps > 0], gaps[gaps > 0]
-    order = np.argsort(at, kind="stable")
     bins = max(1, min(settings.step_bins, len(at) // settings.step_pixels))
     if len(at) < settings.step_pixels:
         return None
-    parts = [order[part] for part in np.array_split(np.arange(len(order)), bins)]
+    parts = _ranked_parts(at, bins)
     depths = np.array([np.median(at[part]) for part in parts])
     steps = np.array([np.quantile(gaps[part], settings.step_quantile) for part in parts])
     rising = np.concatenate([[True], np.diff(depths) > 0])
     return depths[rising], steps[rising]
+
+
+def _ranked_parts(values: Floats, parts: int) -> list[NDArray[np.intp]]:
+    """Split values by rank into parts of about the same size; of equal values, the first ones rank lower."""
+    order = np.argsort(values)
+    found = np.array_split(order, parts)
+    for cut in np.cumsum([len(part) for part in found[:-1]]):
+        ends = [np.searchsorted(values, values[order[cut]], side, sorter=order) for side in ("left", "right")]
+        order[slice(*ends)] = np.sort(order[slice(*ends)])
+    return found
 
 
 def _some_rows(depth: DepthMap, pixels: int) -> DepthMap:
@@ -245,15 +262,20 @@ def _some_rows(depth: DepthMap, pixels: int) -> DepthMap:
 
 def _frequent(values: Floats, settings: SensorSettings) -> Floats:
     """Keep the values that are about as frequent as those near them."""
-    unique, number, counts = np.unique(values, return_inverse=True, return_counts=True)
-    if len(unique) < 2:
+    ordered = np.sort(values)
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(values)])
+    counts = np.diff(starts, append=len(values))
+    if len(counts) == 0 or counts.min() >= settings.frequent_ratio * counts.max():
         return values
     pixels, squares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (counts, counts.astype(float) ** 2))
     middle, reach = (pixels[1:] + pixels[:-1]) / 2, settings.frequent_part * len(values)
-    first = np.maximum(np.searchsorted(pixels, middle - reach, side="right") - 1, 0)
-    last = np.minimum(np.searchsorted(pixels, middle + reach), len(unique))
+    number = np.repeat(np.arange(len(counts)), counts)
+    first = number[np.maximum(np.floor(middle - reach), 0).astype(np.intp)]
+    last = number[np.minimum(np.ceil(middle + reach), len(values)).astype(np.intp) - 1] + 1
     usual = (squares[last] - squares[first]) / (pixels[last] - pixels[first])
-    return values[(counts >= settings.frequent_ratio * usual)[number]]
+    kept = np.empty(len(values), bool)
+    kept[np.argsort(values)] = (counts >= settings.frequent_ratio * usual)[number]
+    return values[kept]
 
 
 def _visible_law(

@@ -174,7 +174,7 @@ class NoiseChoice:
         if found is None or not found.noisy:
             if found is None or not found.visible:
                 return FoundNoise(floor=NoiseFloor.fit(sample, settings))
-            return FoundNoise(floor=NoiseFloor.fit(sample, settings, found.sensor, found.sharpness))
+            return FoundNoise(floor=NoiseFloor.fit(sample, settings, found.law, found.sharpness))
         white = found.white >= settings.white_ratio
         strong = found.white * float(found.sensor.std(source.centre)) >= white_limit * source.scale
         return FoundNoise(floor=NoiseFloor.fit(sample, settings)) if white and strong else FoundNoise(found.sensor)

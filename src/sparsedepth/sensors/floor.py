@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsedepth.kernels import floor as kernels
 from sparsedepth.sensors.blind import ROUNDING, step_points
-from sparsedepth.sensors.record import Sensor
+from sparsedepth.sensors.laws import TableLaw
 from sparsedepth.sensors.settings import DEFAULT, SensorSettings
 from sparsedepth.vocabulary import DepthMap, Floats
 
@@ -22,7 +23,7 @@ class NoiseFloor:
 
     depths: Floats
     steps: Floats
-    windows: Sensor | None = None
+    windows: TableLaw | None = None
     """Noise that windows of the sample show, if it is more than rounding."""
     windows_ratio: float = DEFAULT.windows_ratio
 
@@ -31,7 +32,7 @@ class NoiseFloor:
         cls,
         sample: DepthMap,
         settings: SensorSettings = DEFAULT,
-        windows: Sensor | None = None,
+        windows: TableLaw | None = None,
         sharpness: float = 1.0,
     ) -> NoiseFloor:
         """Measure the quantisation steps of a sample (height, width); NaN = missing.
@@ -46,15 +47,59 @@ class NoiseFloor:
         """Compute the standard deviation of rounding at depths of any shape; NaN at NaN."""
         return np.interp(depth, self.depths, self.steps) / ROUNDING
 
-    def in_windows(self, depth: DepthMap) -> Floats:
-        """Compute the least standard deviation of pixels that were not smoothed; NaN at NaN."""
-        if self.windows is None:
-            return np.where(np.isnan(depth), np.nan, 0.0)
-        return self.windows_ratio * self.windows.std(depth)
-
     def __call__(self, depth: DepthMap) -> Floats:
         """Compute the least standard deviation of each pixel, in the unit of the map; NaN where the depth is."""
         return np.maximum(_shown(depth), self.rounding(depth))
+
+    def raised(
+        self,
+        variance: Floats,
+        value: Floats,
+        valid: NDArray[np.bool_],
+        kept: NDArray[np.bool_],
+        scale: float = 1.0,
+        centre: float = 0.0,
+    ) -> Floats:
+        """Raise variances to the least ones of a map.
+
+        Parameters
+        ----------
+        variance
+            (height, width), in units of the squared scale.
+        value
+            (height, width); depths are ``value * scale + centre``; NaN = missing.
+        valid
+            (height, width), pixels around which second differences show noise.
+        kept
+            (height, width), pixels that were not smoothed; they have at least the noise of windows.
+        scale, centre
+            In the unit of the map.
+
+        Returns
+        -------
+        (height, width), in units of the squared scale.
+        """
+        value, raised = np.ascontiguousarray(value, np.float64), np.array(variance, np.float64, order="C")
+        shown = _shown(value * scale + centre)
+        masks = (np.ascontiguousarray(mask).view(np.uint8) for mask in (valid, kept))
+        law, smallest = _logarithms(self.windows, self.windows_ratio)
+        steps = _with_slopes(self.depths, self.steps / ROUNDING)
+        tables = (steps.shape[1], steps, law.shape[1], law, smallest)
+        kernels.raised(value.size, value, scale, centre, shown, *masks, *tables, raised)
+        return raised
+
+
+def _logarithms(law: TableLaw | None, ratio: float) -> tuple[Floats, float]:
+    """Return the table of a law in logarithms, times a ratio, and the smallest depth that it takes."""
+    if law is None:
+        return np.zeros((3, 0)), 1.0
+    lengths = np.log(ratio * np.array(law.lengths))
+    return _with_slopes(np.log(law.depths), lengths), law.smallest
+
+
+def _with_slopes(places: Floats, heights: Floats) -> Floats:
+    """Return a table with the slopes between its knots, (3, knots); the last one is zero."""
+    return np.stack([places, heights, np.append(np.diff(heights) / np.diff(places), 0.0)])
 
 
 def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
@@ -87,8 +132,10 @@ def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
 
 def _is_quantised(sample: DepthMap) -> bool:
     """Tell whether most pixels share their value with at least two others."""
-    values, counts = np.unique(sample[np.isfinite(sample)], return_counts=True)
-    return len(values) > 0 and int(counts[counts > 2].sum()) > int(counts.sum()) / 2
+    ordered = np.sort(sample[np.isfinite(sample)])
+    third = ordered[2:] == ordered[:-2]
+    sharing = third.sum() + 2 * (third[1:] & ~third[:-1]).sum() + 2 * third[:1].sum()
+    return bool(sharing > len(ordered) / 2)
 
 
 def _shown(depth: Floats) -> Floats:
@@ -98,6 +145,6 @@ def _shown(depth: Floats) -> Floats:
     along both axes, see nearly 5 x 5 pixels and ignore outliers. Noise of variance one has a median of `SHOWN`.
     """
     depth = np.ascontiguousarray(depth, np.float64)
-    shown, scratch = np.empty_like(depth), np.empty_like(depth)
+    shown, scratch = np.empty_like(depth), np.empty(kernels.scratch(depth.shape[1]))
     kernels.shown(*depth.shape, depth, SHOWN, scratch, shown)
     return shown

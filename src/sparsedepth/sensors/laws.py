@@ -70,10 +70,14 @@ class TableLaw:
         if min(self.depths) <= 0 or min(self.lengths) <= 0 or (np.diff(self.depths) <= 0).any():
             raise InputError("the table must have rising positive depths and positive lengths; sort and clean it")
 
+    @property
+    def smallest(self) -> float:
+        """Depth that smaller ones count as."""
+        return self.depths[0] * 1e-6
+
     def __call__(self, depth: Floats | float) -> Floats:
         """Evaluate the table."""
-        smallest = self.depths[0] * 1e-6
-        logarithm = np.log(np.maximum(np.abs(depth), smallest))
+        logarithm = np.log(np.maximum(np.abs(depth), self.smallest))
         return np.exp(np.interp(logarithm, np.log(self.depths), np.log(self.lengths)))
 
     def scaled(self, ratio: float) -> TableLaw:

@@ -85,8 +85,6 @@ class Floored:
     def __call__(self, tile: Tile, threads: int) -> tuple[Floats, Floats, NDArray[np.integer[Any]]]:
         """Return depth, variance and origin of a tile."""
         value, variance, origin = self.restore(tile, threads)
-        depth = value.astype(np.float64) * self.source.scale + self.source.centre
-        least = np.where(tile.valid, self.floor(depth), self.floor.rounding(depth)) / self.source.scale
         kept = (origin == Origin.MEASURED) | (origin == Origin.CORRECTED)
-        least = np.where(kept, np.fmax(least, self.floor.in_windows(depth) / self.source.scale), least)
-        return value, np.fmax(variance, np.square(least)), origin
+        raised = self.floor.raised(variance, value, tile.valid, kept, self.source.scale, self.source.centre)
+        return value, raised, origin

@@ -95,7 +95,7 @@ def fit_windows(values: DepthMap, settings: SensorSettings) -> WindowFits:
     Parameters
     ----------
     values
-        (height, width); NaN = missing.
+        (height, width); NaN or infinite = missing.
     settings
         Side and stride of the windows, thresholds.
 
