@@ -21,74 +21,96 @@ static void median_along(int64_t width, double *row, double *scratch) {
     for (int64_t at = 0; at < width; at++) row[at] = median(scratch[at], scratch[at + 1], scratch[at + 2]);
 }
 
-/* Compute the second difference of a row in one direction: `step` to one neighbour, back to the other. */
-static inline void difference(int64_t from, int64_t to, int64_t step, const double *depth, double *shown, double *seen) {
-    for (int64_t at = from; at < to; at++) {
-        const double found = size_of(depth[at + step] + depth[at - step] - 2 * depth[at]);
-        shown[at] = lower(shown[at], found < INFINITE ? found : INFINITE);
-        seen[at] += found < INFINITE;
+enum { DEPTHS = 4, STAGE = 3 };
+/* Rows of depths, and rows of medians, that are held at a time. */
+
+/* Rows of a map on their way through two turns of medians; row r is in place r % DEPTHS or r % STAGE. */
+typedef struct {
+    int64_t height, width;
+    double *depths, *once, *twice, *missing, *shown, *spare;
+} Stages;
+
+/* Count the numbers that the noise that a map shows needs as scratch. */
+KERNEL int64_t floor_scratch(int64_t width) { return (DEPTHS + 2 * STAGE + 3) * width + 2; }
+
+static Stages stages_of(int64_t height, int64_t width, double *scratch) {
+    Stages s = {.height = height, .width = width, .depths = scratch};
+    s.once = s.depths + DEPTHS * width, s.twice = s.once + STAGE * width, s.missing = s.twice + STAGE * width;
+    s.shown = s.missing + width, s.spare = s.shown + width;
+    for (int64_t at = 0; at < width; at++) s.missing[at] = INFINITE;
+    return s;
+}
+
+static inline void add_difference(double one, double here, double other, double *shown, double *seen) {
+    const double found = size_of(one + other - 2 * here);
+    *shown = lower(*shown, found < INFINITE ? found : INFINITE);
+    *seen += found < INFINITE;
+}
+
+/* Compute the smallest second difference of each pixel of a row in four directions; infinite where fewer than two are
+ * known, as at all borders. */
+static void differences(const Stages *s, int64_t row, double *to) {
+    const double *above = s->depths + (row + DEPTHS - 1) % DEPTHS * s->width, *here = s->depths + row % DEPTHS * s->width;
+    const double *below = s->depths + (row + 1) % DEPTHS * s->width;
+    for (int64_t at = 0; at < s->width; at++) to[at] = INFINITE;
+    if (row == 0 || row + 1 == s->height) return;
+    for (int64_t at = 1; at < s->width - 1; at++) {
+        double shown = INFINITE, seen = 0;
+        add_difference(here[at + 1], here[at], here[at - 1], &shown, &seen);
+        add_difference(below[at], here[at], above[at], &shown, &seen);
+        add_difference(below[at + 1], here[at], above[at - 1], &shown, &seen);
+        add_difference(below[at - 1], here[at], above[at + 1], &shown, &seen);
+        to[at] = seen > 1 ? shown : INFINITE;
     }
 }
 
-/* Compute the smallest second difference of each pixel of a row in four directions; infinite where fewer than two are. */
-static void differences(int64_t width, int64_t row, int64_t height, const double *depth, double *shown, double *seen) {
-    const double *here = depth + row * width;
-    for (int64_t at = 0; at < width; at++) shown[at] = INFINITE, seen[at] = 0;
-    difference(1, width - 1, 1, here, shown, seen);
-    if (row > 0 && row + 1 < height) {
-        difference(0, width, width, here, shown, seen);
-        difference(1, width - 1, width + 1, here, shown, seen);
-        difference(1, width - 1, width - 1, here, shown, seen);
-    }
-    for (int64_t at = 0; at < width; at++) shown[at] = seen[at] > 1 ? shown[at] : INFINITE;
+/* Return a row of medians, or one that is missing beyond the border. */
+static const double *held(const Stages *s, const double *rows, int64_t row) {
+    return row < 0 || row >= s->height ? s->missing : rows + row % STAGE * s->width;
 }
 
-enum { HELD_ROWS = 3 };
-/* Rows of a stage that the next one takes medians of. */
-
-/* Return a row that a stage holds, or one that is missing beyond the border. */
-static double *held(double *rows, int64_t row, int64_t height, int64_t width, double *missing) {
-    return row < 0 || row >= height ? missing : rows + row % HELD_ROWS * width;
+static void median_down(const Stages *s, const double *rows, int64_t row, double *to) {
+    const double *above = held(s, rows, row - 1), *here = held(s, rows, row), *below = held(s, rows, row + 1);
+    for (int64_t at = 0; at < s->width; at++) to[at] = median(above[at], here[at], below[at]);
 }
 
-static void median_down(int64_t row, int64_t height, int64_t width, double *rows, double *missing, double *to) {
-    const double *above = held(rows, row - 1, height, width, missing), *here = held(rows, row, height, width, missing);
-    const double *below = held(rows, row + 1, height, width, missing);
-    for (int64_t at = 0; at < width; at++) to[at] = median(above[at], here[at], below[at]);
-}
-
-/* Count the numbers that `floor_shown` needs as scratch. */
-KERNEL int64_t floor_scratch(int64_t width) { return (2 * HELD_ROWS + 2) * width + 2; }
-
-/* Compute the noise that a map shows: its differences, their medians of three along rows and columns, twice.
+/* Take in a row of depths, of values in units of `scale`; return the depths of the row that is done, three before it.
  *
- * The differences are divided by `unit`. scratch: see `floor_scratch`.
+ * What that one shows is in `shown`: its differences, their medians of three along rows and columns, twice, over `unit`.
  */
+static const double *advance(const Stages *s, int64_t row, const double *value, double scale, double centre, double unit) {
+    const int64_t width = s->width;
+    if (row < s->height) {
+        double *depths = s->depths + row % DEPTHS * width;
+        for (int64_t at = 0; at < width; at++) depths[at] = value[row * width + at] * scale + centre;
+    }
+    if (row >= 1 && row - 1 < s->height) {
+        double *to = s->once + (row - 1) % STAGE * width;
+        differences(s, row - 1, to);
+        median_along(width, to, s->spare);
+    }
+    if (row >= 2 && row - 2 < s->height) {
+        double *to = s->twice + (row - 2) % STAGE * width;
+        median_down(s, s->once, row - 2, to);
+        median_along(width, to, s->spare);
+    }
+    if (row < 3) return 0;
+    const double *depths = s->depths + (row - 3) % DEPTHS * width;
+    median_down(s, s->twice, row - 3, s->shown);
+    for (int64_t at = 0; at < width; at++) {
+        const double value_shown = s->shown[at] < INFINITE ? s->shown[at] / unit : 0;
+        s->shown[at] = depths[at] - depths[at] == 0 ? value_shown : __builtin_nan("");
+    }
+    return depths;
+}
+
+/* Compute the noise that a map shows around each pixel; scratch: see `floor_scratch`. */
 KERNEL void floor_shown(int64_t height, int64_t width, const double *depth, double unit, double *scratch,
                         double *shown) {
-    double *once = scratch, *twice = once + HELD_ROWS * width, *missing = twice + HELD_ROWS * width;
-    double *spare = missing + width;
-    for (int64_t at = 0; at < width; at++) missing[at] = INFINITE;
-    for (int64_t row = 0; row < height + 2; row++) {
-        if (row < height) {
-            differences(width, row, height, depth, once + row % HELD_ROWS * width, spare);
-            median_along(width, once + row % HELD_ROWS * width, spare);
-        }
-        if (row > 0 && row <= height) {
-            double *to = twice + (row - 1) % HELD_ROWS * width;
-            median_down(row - 1, height, width, once, missing, to);
-            median_along(width, to, spare);
-        }
-        if (row > 1) {
-            const double *from = depth + (row - 2) * width;
-            double *to = shown + (row - 2) * width;
-            median_down(row - 2, height, width, twice, missing, to);
-            for (int64_t at = 0; at < width; at++) {
-                const double value = to[at] < INFINITE ? to[at] / unit : 0;
-                to[at] = from[at] - from[at] == 0 ? value : __builtin_nan("");
-            }
-        }
-    }
+    const Stages s = stages_of(height, width, scratch);
+    for (int64_t row = 0; row < height + 3; row++)
+        if (advance(&s, row, depth, 1, 0, unit))
+            for (int64_t at = 0; at < width; at++) *shown++ = s.shown[at];
 }
 
 enum { CHUNK = 128, SERIES = 10, POWERS = 13 };
@@ -133,7 +155,8 @@ static Table table_of(int64_t count, const double *numbers) {
 /* Evaluate a table at some places. Its knots are searched from those of the last place: neighbours are alike. */
 static void evaluate(const Table *table, int64_t n, const double *places, double *heights) {
     int64_t knot = 0;
-    for (int64_t at = 0; at < n; at++) {
+    for (int64_t at = 0; at < n && table->count == 1; at++) heights[at] = table->heights[0];
+    for (int64_t at = 0; at < n && table->count > 1; at++) {
         while (knot + 1 < table->count && places[at] >= table->places[knot + 1]) knot++;
         while (knot > 0 && places[at] < table->places[knot]) knot--;
         const double away = places[at] < table->places[knot] ? 0 : places[at] - table->places[knot];
@@ -141,7 +164,7 @@ static void evaluate(const Table *table, int64_t n, const double *places, double
     }
 }
 
-/* Evaluate a law, a table of logarithms, at up to CHUNK depths. */
+/* Evaluate a law, a table of logarithms, at some depths. */
 static void evaluate_law(const Table *law, int64_t n, const double *depth, double smallest, double *length) {
     double logarithm[CHUNK];
     for (int64_t at = 0; at < n; at++) logarithm[at] = log_of(higher(smallest, size_of(depth[at])));
@@ -151,26 +174,30 @@ static void evaluate_law(const Table *law, int64_t n, const double *depth, doubl
 
 /* Raise variances to those of the least noise, in units of `scale`.
  *
- * value: depth is value * scale + centre. shown: noise that the map shows, read where a pixel is valid. kept: pixels that
- * are not less noisy than windows. steps: table of rounding errors. law: table of the noise of windows, in logarithms of
- * depths that are not below `smallest`; no knots = none. Tables: (3, knots), places, heights and slopes.
+ * value: depth is value * scale + centre. valid: pixels around which differences show noise, over `unit`. kept: pixels
+ * that are not less noisy than windows. steps: table of rounding errors. law: table of the noise of windows, in logarithms
+ * of depths that are not below `smallest`; no knots = none. Tables: (3, knots), places, heights and slopes. scratch: see
+ * `floor_scratch`.
  */
-KERNEL void floor_raise(int64_t n, const double *value, double scale, double centre, const double *shown,
+KERNEL void floor_raise(int64_t height, int64_t width, const double *value, double scale, double centre, double unit,
                         const uint8_t *valid, const uint8_t *kept, int64_t n_steps, const double *steps, int64_t n_law,
-                        const double *law, double smallest, double *variance) {
+                        const double *law, double smallest, double *scratch, double *variance) {
     const Table rounding = table_of(n_steps, steps), windows = table_of(n_law, law);
-    for (int64_t from = 0; from < n; from += CHUNK) {
-        const int64_t some = n - from < CHUNK ? n - from : CHUNK;
-        double depth[CHUNK], rounded[CHUNK], seen[CHUNK];
-        for (int64_t at = 0; at < some; at++) depth[at] = value[from + at] * scale + centre;
-        evaluate(&rounding, some, depth, rounded);
-        for (int64_t at = 0; at < some; at++) seen[at] = 0;
-        if (n_law) evaluate_law(&windows, some, depth, smallest, seen);
-        for (int64_t at = 0; at < some; at++) {
-            const double show = valid[from + at] && shown[from + at] > rounded[at] ? shown[from + at] : rounded[at];
-            const double least_std = (kept[from + at] && seen[at] > show ? seen[at] : show) / scale;
-            const double raised = least_std * least_std, given = variance[from + at];
-            variance[from + at] = depth[at] == depth[at] && !(given >= raised) ? raised : given;
+    const Stages s = stages_of(height, width, scratch);
+    double rounded[CHUNK], seen[CHUNK] = {0};
+    for (int64_t row = 0; row < height + 3; row++) {
+        const double *depth = advance(&s, row, value, scale, centre, unit);
+        if (!depth) continue;
+        for (int64_t from = 0; from < width; from += CHUNK, depth += CHUNK) {
+            const int64_t start = (row - 3) * width + from, some = width - from < CHUNK ? width - from : CHUNK;
+            evaluate(&rounding, some, depth, rounded);
+            if (n_law) evaluate_law(&windows, some, depth, smallest, seen);
+            for (int64_t at = 0; at < some; at++) {
+                const double shown = s.shown[from + at], show = valid[start + at] && shown > rounded[at] ? shown : rounded[at];
+                const double least_std = (kept[start + at] && seen[at] > show ? seen[at] : show) / scale;
+                const double raised = least_std * least_std, given = variance[start + at];
+                variance[start + at] = depth[at] == depth[at] && !(given >= raised) ? raised : given;
+            }
         }
     }
 }

@@ -9,10 +9,11 @@ from sparsedepth.kernels.library import DOUBLE, INT, array, kernel
 _D, _B = array(np.float64), array(np.uint8)
 
 scratch = kernel("floor_scratch", INT, result=INT)
-"""Count the numbers of scratch of `shown`: (width)."""
+"""Count the numbers of scratch of both others: (width)."""
 
 shown = kernel("floor_shown", INT, INT, _D, DOUBLE, _D, _D)
 """Compute the noise around each pixel: (height, width, depth, unit, scratch, shown)."""
 
-raised = kernel("floor_raise", INT, _D, DOUBLE, DOUBLE, _D, _B, _B, INT, _D, INT, _D, DOUBLE, _D)
-"""Raise variances: (n, value, scale, centre, shown, valid, kept, n_steps, steps, n_law, law, smallest, variance)."""
+raised = kernel("floor_raise", INT, INT, _D, *(DOUBLE,) * 3, _B, _B, INT, _D, INT, _D, DOUBLE, _D, _D)
+"""Raise variances: (height, width, value, scale, centre, unit, valid, kept, n_steps, steps, n_law, law, smallest,
+scratch, variance)."""

@@ -80,12 +80,12 @@ class NoiseFloor:
         (height, width), in units of the squared scale.
         """
         value, raised = np.ascontiguousarray(value, np.float64), np.array(variance, np.float64, order="C")
-        shown = _shown(value * scale + centre)
         masks = (np.ascontiguousarray(mask).view(np.uint8) for mask in (valid, kept))
         law, smallest = _logarithms(self.windows, self.windows_ratio)
         steps = _with_slopes(self.depths, self.steps / ROUNDING)
         tables = (steps.shape[1], steps, law.shape[1], law, smallest)
-        kernels.raised(value.size, value, scale, centre, shown, *masks, *tables, raised)
+        scratch = np.empty(kernels.scratch(value.shape[1]))
+        kernels.raised(*value.shape, value, scale, centre, SHOWN, *masks, *tables, scratch, raised)
         return raised
 
 
