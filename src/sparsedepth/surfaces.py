@@ -7,10 +7,8 @@ membrane follows the colours of a picture: neighbours of similar colour pull at 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,40 +17,8 @@ from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import cg
 
 from sparsedepth.kernels import plates as kernels
+from sparsedepth.kernels import pyramid
 from sparsedepth.vocabulary import DepthMap, Floats, Vector
-
-SECOND_DIFFERENCES: tuple[tuple[int, dict[tuple[int, int], int]], ...] = (
-    (1, {(0, 0): 1, (1, 0): -2, (2, 0): 1}),
-    (1, {(0, 0): 1, (0, 1): -2, (0, 2): 1}),
-    (2, {(0, 0): 1, (1, 0): -1, (0, 1): -1, (1, 1): 1}),
-)
-"""Second differences along columns, along rows and across both, each with the weight of its square.
-
-The bending energy is the sum of these squares as far as they lie within the map. A plane has none, also at the border.
-"""
-
-
-def _factors() -> Floats:
-    """Return the factors of the pixels of each second difference, with the root of its weight; zero = no pixel."""
-    longest = max(len(stencil) for _, stencil in SECOND_DIFFERENCES)
-    rows = [np.sqrt(weight) * np.array(list(stencil.values()), float) for weight, stencil in SECOND_DIFFERENCES]
-    return np.stack([np.pad(row, (0, longest - len(row))) for row in rows])
-
-
-def _slots() -> NDArray[np.int64]:
-    """Number the ways two pixels of a second difference lie to each other: (differences, one pixel, other pixel)."""
-    places = [list(stencil) for _, stencil in SECOND_DIFFERENCES]
-    apart = {(b[0] - a[0], b[1] - a[1]) for corners in places for a in corners for b in corners if a != b}
-    number = {offset: at for at, offset in enumerate(sorted(apart))}
-    slots = np.zeros((len(places), FACTORS.shape[1], FACTORS.shape[1]), np.int64)
-    for kind, corners in enumerate(places):
-        for (one, a), (other, b) in permutations(enumerate(corners), 2):
-            slots[kind, one, other] = number[b[0] - a[0], b[1] - a[1]]
-    return slots
-
-
-FACTORS = _factors()
-SLOTS = _slots()
 
 STRAIGHT_AND_DIAGONAL = ((0, 1, False), (1, 0, False), (1, 1, True), (1, -1, True))
 """Rows and columns to the following neighbours of a pixel, and whether they lie across."""
@@ -73,7 +39,9 @@ class SurfaceSettings:
     plate_iterations: int = 300
     """Most iterations of conjugate gradients for the smooth plate."""
     plate_tolerance: float = 3e-3
-    """Norm of the gradient at which it stops, relative to the first."""
+    """Norm of the gradient at which it stops, relative to the first, in each part of the holes."""
+    least_gradient: float = 1e-8
+    """Map standard deviations; conjugate gradients stop where the gradient is smaller (rounding of float32 maps)."""
     robust_iterations: int = 80
     """Most iterations of conjugate gradients for each reweighting."""
     robust_tolerance: float = 5e-2
@@ -120,62 +88,73 @@ def interpolate(
     2.0
     """
     missing = ~np.isfinite(depth)
-    if skip is not None:
+    if skip is not None and skip.any():
         missing &= ~np.asarray(binary_erosion(skip, iterations=settings.context_px, border_value=1), bool)
     plate = _local_averages(depth)
     robust = plate.copy()
     if missing.any() and not missing.all():
-        system = _ThinPlateSystem.of(plate, missing)
+        system = _ThinPlateSystem.of(plate, missing, settings.least_gradient)
         even = np.ones(len(system.offset))
-        values = system.solve(plate[missing], even, settings.plate_iterations, settings.plate_tolerance)
-        plate[missing] = values
+        values = system.solve(plate.ravel()[system.pixels], even, settings.plate_iterations, settings.plate_tolerance)
+        plate.ravel()[system.pixels] = values
         for _ in range(settings.reweightings):
             weights = (1 + np.square(system.bends(values) / settings.bend_scale)) ** (settings.exponent / 2 - 1)
             values = system.solve(values, weights, settings.robust_iterations, settings.robust_tolerance)
-        robust[missing] = values
+        robust.ravel()[system.pixels] = values
     return Surfaces(plate, robust)
 
 
 @dataclass(frozen=True, eq=False)
 class _ThinPlateSystem:
-    """Second differences that touch a missing pixel, as linear functions of the missing pixels in their order."""
+    """Second differences that touch a missing pixel, as linear functions of the missing pixels, part by part.
 
-    ends: NDArray[np.int64]
-    """Of the rows of each kind of difference."""
+    The bending energy is the sum of the squares of second differences as far as they lie within the map; those across
+    rows and columns count twice. A plane has none, also at the border.
+    """
+
+    pixels: NDArray[np.int32]
+    """Flat indices of the missing pixels. Those of a part do not depend on those of others."""
+    pixel_ends: NDArray[np.int64]
+    row_ends: NDArray[np.int64]
+    """Of the pixels and of the differences of each part."""
+    kinds: NDArray[np.uint8]
+    """Along columns, along rows or across."""
     corners: NDArray[np.int32]
     """Numbers of the missing pixels of each difference, (rows, 4); -1: valid or none."""
     offset: Vector
     """Contribution of the valid pixels to each difference."""
+    least_gradient: float
 
     @classmethod
-    def of(cls, values: Floats, missing: NDArray[np.bool_]) -> _ThinPlateSystem:
-        number = np.full(missing.shape, -1, np.int32)
-        number[missing] = np.arange(int(missing.sum()), dtype=np.int32)
-        corners, offset = [], []
-        for (_, stencil), factors in zip(SECOND_DIFFERENCES, FACTORS, strict=True):
-            indices = _shifted(number, stencil)
-            touched = np.nonzero(np.maximum.reduce(indices) >= 0)
-            which = np.full((len(touched[0]), len(factors)), -1, np.int32)
-            which[:, : len(stencil)] = np.stack([each[touched] for each in indices], axis=1)
-            held = np.stack([each[touched] for each in _shifted(values, stencil)], axis=1)
-            corners.append(which)
-            offset.append(np.where(which[:, : len(stencil)] >= 0, 0, held) @ factors[: len(stencil)])
-        ends = np.cumsum([len(which) for which in corners])
-        return cls(ends, np.concatenate(corners), np.concatenate(offset))
+    def of(cls, values: Floats, missing: NDArray[np.bool_], least_gradient: float) -> _ThinPlateSystem:
+        n, number = int(missing.sum()), np.empty(missing.shape, np.int32)
+        pixels, ends, scratch = np.empty(n, np.int32), np.empty(n, np.int64), np.empty((2, n), np.int32)
+        mask = np.ascontiguousarray(missing).view(np.uint8)
+        parts = kernels.number(*missing.shape, mask, scratch, number, pixels, ends)
+        row_ends, held = np.empty(parts, np.int64), (*missing.shape, number, pixels, parts, ends[:parts], values)
+        rows = kernels.listed(*held, 0, *_bends(0), row_ends)
+        bends = _bends(rows)
+        kernels.listed(*held, 1, *bends, row_ends)
+        return cls(pixels, ends[:parts], row_ends, *bends, least_gradient)
 
     def bends(self, values: Vector) -> Vector:
         """Compute the second differences of a surface."""
         bends = np.empty(len(self.offset))
-        kernels.bend(len(self.ends), self.ends, self.corners, FACTORS, self.offset, values, bends)
+        kernels.bend(len(bends), self.kinds, self.corners, self.offset, values, bends)
         return bends
 
     def solve(self, values: Vector, weights: Vector, iterations: int, tolerance: float) -> Vector:
-        """Reduce the weighted sum of squared bends, by preconditioned conjugate gradients."""
-        n, values = len(values), np.array(values)
-        scratch, neighbours = np.empty(kernels.scratch(n)), np.empty((n, kernels.OTHERS), np.int32)
-        rows = (n, len(self.ends), self.ends, self.corners, FACTORS, SLOTS, self.offset, weights)
-        kernels.solve(*rows, iterations, tolerance, scratch, neighbours, values)
+        """Reduce the weighted sum of squared bends, by preconditioned conjugate gradients in each part."""
+        values, largest = np.array(values), int(np.diff(self.pixel_ends, prepend=0).max())
+        scratch, neighbours = np.empty(kernels.scratch(largest)), np.empty((largest, kernels.OTHERS), np.int32)
+        parts = (len(self.pixel_ends), self.pixel_ends, self.row_ends, self.kinds, self.corners, self.offset, weights)
+        kernels.solve(*parts, iterations, tolerance, self.least_gradient, scratch, neighbours, values)
         return values
+
+
+def _bends(rows: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], Vector]:
+    """Return room for the kinds, corners and offsets of bends."""
+    return np.empty(rows, np.uint8), np.empty((rows, kernels.CORNERS), np.int32), np.empty(rows)
 
 
 def colour_affinity(guide: Floats, settings: MembraneSettings) -> csr_matrix:
@@ -218,54 +197,22 @@ def membrane(depth: DepthMap, affinity: csr_matrix, start: DepthMap, settings: M
     return filled.reshape(depth.shape)
 
 
-def _shifted(values: NDArray[Any], stencil: Collection[tuple[int, int]]) -> list[NDArray[Any]]:
-    """Return the values at each pixel of a stencil, at all places where the whole stencil lies within the map."""
-    down, right = (max(along) for along in zip(*stencil, strict=True))
-    rows, columns = (max(side - far, 0) for side, far in zip(values.shape, (down, right), strict=True))
-    return [values[row : row + rows, column : column + columns] for row, column in stencil]
-
-
 def _local_averages(depth: DepthMap) -> Floats:
     """Fill missing pixels from maps of half the size, those from maps of a quarter, and so on (pull-push)."""
     valid = np.isfinite(depth)
-    return _pull_push(np.where(valid, depth, 0.0).astype(np.float64), valid.astype(np.float64))
+    sums = np.ascontiguousarray(np.where(valid, depth, 0.0), np.float64)
+    _average(sums, np.ascontiguousarray(valid, np.float64))
+    return sums
 
 
-def _pull_push(total: Floats, weight: Floats) -> Floats:
-    """Average sums by their weights; where the weight is below one, blend with the map of half the size."""
-    shape, share = total.shape, np.minimum(weight, 1)
-    mean = total / np.where(weight > 0, weight, 1)
-    axes = [axis for axis in (0, 1) if shape[axis] > 1]
-    if not axes or share.min() == 1:
-        return mean
-    for axis in axes:
-        total, weight = _downsample(total, axis), _downsample(weight, axis)
-    coarse = _pull_push(total, weight)
-    for axis in axes:
-        coarse = _upsample(coarse, axis, shape[axis])
-    return coarse + share * (mean - coarse)
-
-
-def _downsample(values: Floats, axis: int) -> Floats:
-    """Add pairs of neighbours; of an odd number, each second pixel and half of its neighbours, so flips commute."""
-    along = np.moveaxis(values, axis, 0)
-    if len(along) % 2 == 0:
-        half = along[::2] + along[1::2]
-    else:
-        half = along[::2].copy()
-        half[1:] += along[1::2] / 2
-        half[:-1] += along[1::2] / 2
-    return np.moveaxis(half, 0, axis)
-
-
-def _upsample(values: Floats, axis: int, size: int) -> Floats:
-    """Interpolate the pixels of `_downsample` linearly to ``size`` of them; constant at the ends."""
-    along = np.moveaxis(values, axis, 0)
-    double = np.empty((size, *along.shape[1:]))
-    if size % 2 == 0:
-        padded = np.concatenate([along[:1], along, along[-1:]])
-        double[::2] = 0.75 * along + 0.25 * padded[:-2]
-        double[1::2] = 0.75 * along + 0.25 * padded[2:]
-    else:
-        double[::2], double[1::2] = along, (along[1:] + along[:-1]) / 2
-    return np.moveaxis(double, 0, axis)
+def _average(sums: Floats, weights: Floats) -> None:
+    """Average sums by their weights, in place; where the weight is below one, blend with the map of half the size."""
+    height, width = sums.shape
+    half = ((height + 1) // 2, (width + 1) // 2)
+    coarse, scratch = np.zeros(half), np.empty(width)
+    if sums.size > 1 and weights.min() < 1:
+        half_weights = np.empty(half)
+        pyramid.halve(height, width, sums, scratch, coarse)
+        pyramid.halve(height, width, weights, scratch, half_weights)
+        _average(coarse, half_weights)
+    pyramid.blend(height, width, coarse, weights, scratch, sums)
