@@ -18,7 +18,7 @@ from scipy.sparse.linalg import cg
 
 from sparsedepth.kernels import plates as kernels
 from sparsedepth.kernels import pyramid
-from sparsedepth.vocabulary import DepthMap, Floats, Vector
+from sparsedepth.vocabulary import DepthMap, Floats
 
 STRAIGHT_AND_DIAGONAL = ((0, 1, False), (1, 0, False), (1, 1, True), (1, -1, True))
 """Rows and columns to the following neighbours of a pixel, and whether they lie across."""
@@ -87,74 +87,32 @@ def interpolate(
     >>> float(interpolate(depth).plate[2, 2].round(2))
     2.0
     """
-    missing = ~np.isfinite(depth)
+    missing = np.ascontiguousarray(~np.isfinite(depth))
     if skip is not None and skip.any():
         missing &= ~np.asarray(binary_erosion(skip, iterations=settings.context_px, border_value=1), bool)
     plate = _local_averages(depth)
     robust = plate.copy()
     if missing.any() and not missing.all():
-        system = _ThinPlateSystem.of(plate, missing, settings.least_gradient)
-        even = np.ones(len(system.offset))
-        values = system.solve(plate.ravel()[system.pixels], even, settings.plate_iterations, settings.plate_tolerance)
-        plate.ravel()[system.pixels] = values
-        for _ in range(settings.reweightings):
-            weights = (1 + np.square(system.bends(values) / settings.bend_scale)) ** (settings.exponent / 2 - 1)
-            values = system.solve(values, weights, settings.robust_iterations, settings.robust_tolerance)
-        robust.ravel()[system.pixels] = values
+        _fill(missing, plate, robust, settings)
     return Surfaces(plate, robust)
 
 
-@dataclass(frozen=True, eq=False)
-class _ThinPlateSystem:
-    """Second differences that touch a missing pixel, as linear functions of the missing pixels, part by part.
+def _fill(missing: NDArray[np.bool_], plate: Floats, robust: Floats, settings: SurfaceSettings) -> None:
+    """Fill the missing pixels of two copies of a map in place, from a coarse guess.
 
     The bending energy is the sum of the squares of second differences as far as they lie within the map; those across
-    rows and columns count twice. A plane has none, also at the border.
+    rows and columns count twice. A plane has none, also at the border. Missing pixels that share no second difference
+    with those of another part of the holes do not depend on these.
     """
-
-    pixels: NDArray[np.int32]
-    """Flat indices of the missing pixels. Those of a part do not depend on those of others."""
-    pixel_ends: NDArray[np.int64]
-    row_ends: NDArray[np.int64]
-    """Of the pixels and of the differences of each part."""
-    kinds: NDArray[np.uint8]
-    """Along columns, along rows or across."""
-    corners: NDArray[np.int32]
-    """Numbers of the missing pixels of each difference, (rows, 4); -1: valid or none."""
-    offset: Vector
-    """Contribution of the valid pixels to each difference."""
-    least_gradient: float
-
-    @classmethod
-    def of(cls, values: Floats, missing: NDArray[np.bool_], least_gradient: float) -> _ThinPlateSystem:
-        n, number = int(missing.sum()), np.empty(missing.shape, np.int32)
-        pixels, ends, scratch = np.empty(n, np.int32), np.empty(n, np.int64), np.empty((2, n), np.int32)
-        mask = np.ascontiguousarray(missing).view(np.uint8)
-        parts = kernels.number(*missing.shape, mask, scratch, number, pixels, ends)
-        row_ends, held = np.empty(parts, np.int64), (*missing.shape, number, pixels, parts, ends[:parts], values)
-        rows = kernels.listed(*held, 0, *_bends(0), row_ends)
-        bends = _bends(rows)
-        kernels.listed(*held, 1, *bends, row_ends)
-        return cls(pixels, ends[:parts], row_ends, *bends, least_gradient)
-
-    def bends(self, values: Vector) -> Vector:
-        """Compute the second differences of a surface."""
-        bends = np.empty(len(self.offset))
-        kernels.bend(len(bends), self.kinds, self.corners, self.offset, values, bends)
-        return bends
-
-    def solve(self, values: Vector, weights: Vector, iterations: int, tolerance: float) -> Vector:
-        """Reduce the weighted sum of squared bends, by preconditioned conjugate gradients in each part."""
-        values, largest = np.array(values), int(np.diff(self.pixel_ends, prepend=0).max())
-        scratch, neighbours = np.empty(kernels.scratch(largest)), np.empty((largest, kernels.OTHERS), np.int32)
-        parts = (len(self.pixel_ends), self.pixel_ends, self.row_ends, self.kinds, self.corners, self.offset, weights)
-        kernels.solve(*parts, iterations, tolerance, self.least_gradient, scratch, neighbours, values)
-        return values
-
-
-def _bends(rows: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], Vector]:
-    """Return room for the kinds, corners and offsets of bends."""
-    return np.empty(rows, np.uint8), np.empty((rows, kernels.CORNERS), np.int32), np.empty(rows)
+    n, number, sizes = int(missing.sum()), np.empty(missing.shape, np.int32), np.empty(3, np.int64)
+    pixels, ends, scratch = np.empty(n, np.int32), np.empty(n, np.int64), np.empty((2, n), np.int32)
+    parts = kernels.number(*missing.shape, missing.view(np.uint8), scratch, number, pixels, ends)
+    kernels.scratch(*missing.shape, int(np.diff(ends[:parts], prepend=0).max()), sizes)
+    room = [np.empty(size, kind) for size, kind in zip(sizes, (np.float64, np.int32, np.uint8), strict=True)]
+    iterations = np.array([settings.plate_iterations, settings.robust_iterations])
+    limits = (iterations, np.array([settings.plate_tolerance, settings.robust_tolerance]), settings.least_gradient)
+    weights = (settings.reweightings, settings.bend_scale, settings.exponent / 2 - 1)
+    kernels.fill(*missing.shape, number, pixels, parts, ends, *limits, *weights, *room, plate, robust)
 
 
 def colour_affinity(guide: Floats, settings: MembraneSettings) -> csr_matrix:

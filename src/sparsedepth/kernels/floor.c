@@ -1,5 +1,6 @@
 /* The least noise of each pixel, as sensors.floor describes it. NaN = missing. */
 #include "kernels.h"
+#include "logarithm.h"
 
 #define INFINITE __builtin_inf()
 
@@ -113,37 +114,8 @@ KERNEL void floor_shown(int64_t height, int64_t width, const double *depth, doub
             for (int64_t at = 0; at < width; at++) *shown++ = s.shown[at];
 }
 
-enum { CHUNK = 128, SERIES = 10, POWERS = 13 };
-/* CHUNK: pixels that are worked on at once. SERIES, POWERS: terms of logarithm and exponential, exact to rounding. */
-
-static const double LOG_2 = 0.6931471805599453, LOG_2_HIGH = 0.6931471787393093, LOG_2_LOW = 1.8206359985041462e-09;
-static const double SHIFT = 6755399441055744.0; /* 1.5 * 2^52: what is added to it is rounded */
-static const double INVERSE_FACTORIALS[POWERS + 1] = {
-    1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800,
-    1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
-
-typedef union { double number; uint64_t bits; } Bits;
-
-/* Compute the logarithm of a positive normal number: of its power of two, and of the rest by 2 artanh(s). */
-static inline double log_of(double number) {
-    const uint64_t root_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000, bits = ((Bits){number}).bits;
-    const uint64_t power = (bits - root_half + one) >> 52;
-    const double rest = ((Bits){.bits = bits - (power << 52) + one}).number;
-    const double exponent = ((Bits){.bits = ((Bits){SHIFT}).bits + power}).number - SHIFT - 1023;
-    const double s = (rest - 1) / (rest + 1), square = s * s;
-    double sum = 1.0 / (2 * SERIES + 1);
-    for (int term = SERIES - 1; term >= 0; term--) sum = sum * square + 1.0 / (2 * term + 1);
-    return exponent * LOG_2 + 2 * s * sum;
-}
-
-/* Compute exp(x) within the range of normal numbers. */
-static inline double exp_of(double x) {
-    const double held = x < -700 ? -700 : x > 700 ? 700 : x, shifted = held * (1 / LOG_2) + SHIFT, power = shifted - SHIFT;
-    const double rest = (held - power * LOG_2_HIGH) - power * LOG_2_LOW;
-    double sum = INVERSE_FACTORIALS[POWERS];
-    for (int term = POWERS - 1; term >= 0; term--) sum = sum * rest + INVERSE_FACTORIALS[term];
-    return sum * ((Bits){.bits = (((Bits){shifted}).bits - ((Bits){SHIFT}).bits + 1023) << 52}).number;
-}
+enum { CHUNK = 128 };
+/* Pixels that are worked on at once. */
 
 /* A function that is linear between knots and constant beyond them; slopes: between knots, the last one 0. */
 typedef struct { int64_t count; const double *places, *heights, *slopes; } Table;

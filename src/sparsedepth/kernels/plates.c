@@ -5,19 +5,25 @@
  * pixels that no chain of bends joins do not depend on each other: they are different parts.
  */
 #include "kernels.h"
+#include "logarithm.h"
 
 enum { KINDS = 3, CORNERS = 4, OTHERS = 12, SUMS = 8 };
 
-#define ROOT_2 1.4142135623730951
-
-/* Along columns, along rows and across both: the pixels of a bend, their number, and their factors. */
+/* Along columns, along rows and across both: the pixels of a bend in the order of the map, their number, and factors. */
 static const int PIXELS[KINDS] = {3, 3, 4};
-static const int DOWN[KINDS][CORNERS] = {{0, 1, 2}, {0, 0, 0}, {0, 1, 0, 1}};
-static const int RIGHT[KINDS][CORNERS] = {{0, 0, 0}, {0, 1, 2}, {0, 0, 1, 1}};
-static const double FACTORS[KINDS][CORNERS] = {{1, -2, 1}, {1, -2, 1}, {ROOT_2, -ROOT_2, -ROOT_2, ROOT_2}};
+static const int DOWN[KINDS][CORNERS] = {{0, 1, 2}, {0, 0, 0}, {0, 0, 1, 1}};
+static const int RIGHT[KINDS][CORNERS] = {{0, 0, 0}, {0, 1, 2}, {0, 1, 0, 1}};
+static const double FACTORS[KINDS][CORNERS] = {{1, -2, 1}, {1, -2, 1}, {1, -1, -1, 1}};
+static const double SQUARES[KINDS] = {1, 1, 2};
+/* Weights of the squares of each kind. */
 
-/* The places of neighbours that share a bend: a number for each step down and to the right, from -2 to 2. */
-static const int SLOTS[5][5] = {{0, 0, 0, 0, 0}, {0, 1, 2, 3, 0}, {4, 5, 0, 6, 7}, {0, 8, 9, 10, 0}, {0, 0, 11, 0, 0}};
+/* The bends of a pixel by its place in them: (kind, place) has this number. */
+enum { SHARED = 10 };
+static const int FIRST_OF[KINDS] = {0, 3, 6};
+
+/* The neighbours that share a bend with a pixel. */
+static const int OTHERS_DOWN[OTHERS] = {-2, -1, -1, -1, 0, 0, 0, 0, 1, 1, 1, 2};
+static const int OTHERS_RIGHT[OTHERS] = {0, -1, 0, 1, -2, -1, 1, 2, -1, 0, 1, 0};
 
 /* Those that come before a pixel. */
 enum { BEFORE = 6 };
@@ -68,46 +74,6 @@ KERNEL int64_t plates_number(int64_t height, int64_t width, const uint8_t *missi
     return parts;
 }
 
-/* List the bends of each missing pixel that are not those of one before it in the bend; return their number.
- *
- * values: (height, width). fill: 0 = count only. Receive, for each: kind; corners, (4), numbers of missing pixels, -1 =
- * valid or none; offset, what valid pixels contribute. ends: of the bends of each part.
- */
-KERNEL int64_t plates_list(int64_t height, int64_t width, const int32_t *number, const int32_t *pixels, int64_t parts,
-                           const int64_t *pixel_ends, const double *values, int64_t fill, uint8_t *kinds,
-                           int32_t *corners, double *offset, int64_t *ends) {
-    int64_t rows = 0, pixel = 0;
-    for (int64_t part = 0; part < parts; part++) {
-        for (; pixel < pixel_ends[part]; pixel++) {
-            const int64_t row = pixels[pixel] / width, column = pixels[pixel] % width;
-            for (int kind = 0; kind < KINDS; kind++)
-                for (int mine = 0; mine < PIXELS[kind]; mine++) {
-                    const int64_t top = row - DOWN[kind][mine], left = column - RIGHT[kind][mine];
-                    const int last = PIXELS[kind] - 1;
-                    if (top < 0 || left < 0 || top + DOWN[kind][last] >= height || left + RIGHT[kind][last] >= width)
-                        continue;
-                    int is_first = 1;
-                    for (int other = 0; other < mine; other++)
-                        is_first &= number[(top + DOWN[kind][other]) * width + left + RIGHT[kind][other]] < 0;
-                    if (!is_first) continue;
-                    if (fill) {
-                        int32_t *which = corners + rows * CORNERS;
-                        kinds[rows] = (uint8_t)kind;
-                        offset[rows] = 0;
-                        for (int corner = 0; corner < CORNERS; corner++) {
-                            const int64_t at = (top + DOWN[kind][corner]) * width + left + RIGHT[kind][corner];
-                            which[corner] = corner <= last ? number[at] : -1;
-                            if (corner <= last && which[corner] < 0) offset[rows] += FACTORS[kind][corner] * values[at];
-                        }
-                    }
-                    rows++;
-                }
-        }
-        ends[part] = rows;
-    }
-    return rows;
-}
-
 /* Add up the products of two rows, in eight parts. */
 static double dot(int64_t n, const double *a, const double *b) {
     double parts[SUMS] = {0}, rest = 0;
@@ -118,43 +84,124 @@ static double dot(int64_t n, const double *a, const double *b) {
     return rest + (((parts[0] + parts[4]) + (parts[2] + parts[6])) + ((parts[1] + parts[5]) + (parts[3] + parts[7])));
 }
 
-/* Bend a surface: factors times its missing pixels, plus what the valid ones contribute. */
-static double bend_of(int kind, const int32_t *corners, double offset, const double *values) {
-    double bend = offset;
-    for (int one = 0; one < CORNERS; one++)
-        if (corners[one] >= 0) bend += FACTORS[kind][one] * values[corners[one]];
-    return bend;
-}
-
-/* Compute the bends of a surface; see `plates_list`. values: of the missing pixels. */
-KERNEL void plates_bend(int64_t rows, const uint8_t *kinds, const int32_t *corners, const double *offset,
-                        const double *values, double *bends) {
-    for (int64_t row = 0; row < rows; row++)
-        bends[row] = bend_of(kinds[row], corners + row * CORNERS, offset[row], values);
-}
-
-/* What the solution of one part works on; all are arrays of the caller. */
+/* What the solution of one part works on. Numbers of pixels are those within the part; n = a valid pixel, or none. */
 typedef struct {
-    int64_t n;
-    double *others, *diagonal, *descent, *step, *direction, *change; /* others: (n, OTHERS) */
-    int32_t *neighbours;                                             /* (n, OTHERS) */
+    int64_t n, rows;
+    double *values, *direction;                           /* of the pixels, and 0 behind them */
+    double *others, *diagonal, *descent, *step, *change;  /* others: (n, OTHERS) */
+    double *offset, *weights, *bends;                     /* of the bends, and 0 behind them; offset: of valid pixels */
+    int32_t *neighbours, *shared, *corners;               /* (n, OTHERS), (n, SHARED) and (rows, CORNERS) */
+    uint8_t *kinds;
 } System;
 
-/* Add a weighted squared bend to the energy: its slope, and its part of the matrix. */
-static void add_bend(const System *s, int64_t first, int kind, const int32_t *corners, double weight, double bend) {
+/* Count the doubles, then the whole numbers of 32 bits, then the bytes that a part needs as scratch. */
+KERNEL void plates_scratch(int64_t height, int64_t width, int64_t n, int64_t *sizes) {
+    const int64_t most = SHARED * n, all = KINDS * height * width, rows = most < all ? most : all;
+    sizes[0] = n * (OTHERS + 6) + 2 + 3 * (rows + 1);
+    sizes[1] = n * (OTHERS + SHARED) + rows * CORNERS;
+    sizes[2] = rows;
+}
+
+static System system_of(int64_t n, double *doubles, int32_t *numbers, uint8_t *bytes, int64_t rows) {
+    System s = {.n = n, .values = doubles, .neighbours = numbers, .kinds = bytes};
+    s.direction = s.values + n + 1, s.others = s.direction + n + 1, s.diagonal = s.others + n * OTHERS;
+    s.descent = s.diagonal + n, s.step = s.descent + n, s.change = s.step + n;
+    s.offset = s.change + n, s.weights = s.offset + rows + 1, s.bends = s.weights + rows + 1;
+    s.shared = s.neighbours + n * OTHERS, s.corners = s.shared + n * SHARED;
+    return s;
+}
+
+/* A map, and the numbers of its missing pixels; first: of the part that is worked on. */
+typedef struct {
+    int64_t height, width, first;
+    const int32_t *number;
+    const double *values;
+} Map;
+
+static int64_t number_at(const Map *map, int64_t row, int64_t column, int64_t none) {
+    if (row < 0 || column < 0 || row >= map->height || column >= map->width) return none;
+    const int32_t number = map->number[row * map->width + column];
+    return number < 0 ? none : number - map->first;
+}
+
+/* List a bend: its missing pixels, and what its valid ones contribute. */
+static void list_bend(System *s, const Map *map, int kind, int64_t top, int64_t left) {
+    int32_t *corners = s->corners + s->rows * CORNERS;
+    double offset = 0;
     for (int one = 0; one < CORNERS; one++) {
-        if (corners[one] < 0) continue;
-        const int64_t pixel = corners[one] - first;
-        const double weighted = weight * FACTORS[kind][one];
-        s->descent[pixel] -= weighted * bend;
-        s->diagonal[pixel] += weighted * FACTORS[kind][one];
-        for (int other = 0; other < CORNERS; other++)
-            if (other != one && corners[other] >= 0) {
-                const int down = DOWN[kind][other] - DOWN[kind][one], right = RIGHT[kind][other] - RIGHT[kind][one];
-                const int64_t at = pixel * OTHERS + SLOTS[down + 2][right + 2];
-                s->others[at] += weighted * FACTORS[kind][other];
-                s->neighbours[at] = (int32_t)(corners[other] - first);
+        const int64_t row = top + DOWN[kind][one], column = left + RIGHT[kind][one];
+        corners[one] = one < PIXELS[kind] ? (int32_t)number_at(map, row, column, s->n) : (int32_t)s->n;
+        if (one < PIXELS[kind] && corners[one] == s->n) offset += FACTORS[kind][one] * map->values[row * map->width + column];
+    }
+    s->offset[s->rows] = offset;
+    s->kinds[s->rows++] = (uint8_t)kind;
+}
+
+/* Find the bend of which a pixel is in some place: with a missing pixel before it in the bend, or listed now. */
+static int32_t find_bend(System *s, const Map *map, int kind, int place, int64_t row, int64_t column) {
+    const int64_t top = row - DOWN[kind][place], left = column - RIGHT[kind][place];
+    const int64_t bottom = top + DOWN[kind][PIXELS[kind] - 1], right = left + RIGHT[kind][PIXELS[kind] - 1];
+    if (top < 0 || left < 0 || bottom >= map->height || right >= map->width) return -1;
+    for (int other = 0; other < place; other++) {
+        const int64_t before = number_at(map, top + DOWN[kind][other], left + RIGHT[kind][other], s->n);
+        if (before < s->n) return s->shared[before * SHARED + FIRST_OF[kind] + other];
+    }
+    list_bend(s, map, kind, top, left);
+    return (int32_t)s->rows - 1;
+}
+
+/* List the neighbours and the bends of all pixels of a part. A bend beyond the border has a number of its own. */
+static void list_part(System *s, const Map *map, const int32_t *pixels) {
+    s->rows = 0;
+    for (int64_t at = 0; at < s->n; at++) {
+        const int64_t row = pixels[at] / map->width, column = pixels[at] % map->width;
+        s->values[at] = map->values[pixels[at]];
+        for (int other = 0; other < OTHERS; other++)
+            s->neighbours[at * OTHERS + other] =
+                (int32_t)number_at(map, row + OTHERS_DOWN[other], column + OTHERS_RIGHT[other], s->n);
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int place = 0; place < PIXELS[kind]; place++)
+                s->shared[at * SHARED + FIRST_OF[kind] + place] = find_bend(s, map, kind, place, row, column);
+    }
+    for (int64_t at = 0; at < s->n * SHARED; at++) s->shared[at] = s->shared[at] < 0 ? (int32_t)s->rows : s->shared[at];
+    s->values[s->n] = s->direction[s->n] = s->weights[s->rows] = s->bends[s->rows] = 0;
+}
+
+/* Compute all bends of the surface. */
+static void bend(const System *s) {
+    for (int64_t row = 0; row < s->rows; row++) {
+        const int32_t *corners = s->corners + row * CORNERS;
+        const double *factors = FACTORS[s->kinds[row]], *values = s->values;
+        s->bends[row] = s->offset[row] + ((factors[0] * values[corners[0]] + factors[1] * values[corners[1]]) +
+                                          (factors[2] * values[corners[2]] + factors[3] * values[corners[3]]));
+    }
+}
+
+/* Set the matrix of the weighted squared bends, and the descent of their sum. */
+static void set_matrix(const System *s) {
+    for (int64_t at = 0; at < s->n; at++) {
+        const int32_t *rows = s->shared + at * SHARED;
+        double w[SHARED], *others = s->others + at * OTHERS, descent = 0;
+        for (int one = 0; one < SHARED; one++) w[one] = (one < FIRST_OF[2] ? 1 : SQUARES[2]) * s->weights[rows[one]];
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int place = 0; place < PIXELS[kind]; place++) {
+                const int one = FIRST_OF[kind] + place;
+                descent -= FACTORS[kind][place] * w[one] * s->bends[rows[one]];
             }
+        s->descent[at] = descent;
+        s->diagonal[at] = (w[0] + 4 * w[1] + w[2]) + (w[3] + 4 * w[4] + w[5]) + ((w[6] + w[7]) + (w[8] + w[9]));
+        others[0] = w[2];
+        others[1] = w[9];
+        others[2] = -2 * (w[1] + w[2]) - (w[8] + w[9]);
+        others[3] = w[8];
+        others[4] = w[5];
+        others[5] = -2 * (w[4] + w[5]) - (w[7] + w[9]);
+        others[6] = -2 * (w[3] + w[4]) - (w[6] + w[8]);
+        others[7] = w[3];
+        others[8] = w[7];
+        others[9] = -2 * (w[0] + w[1]) - (w[6] + w[7]);
+        others[10] = w[6];
+        others[11] = w[0];
     }
 }
 
@@ -169,9 +216,10 @@ static void multiply(const System *s) {
     }
 }
 
-/* Descend from some values by preconditioned conjugate gradients. */
-static void descend(const System *s, int64_t iterations, double tolerance, double least_gradient, double *values) {
+/* Reduce the weighted sum of squared bends by preconditioned conjugate gradients, until the gradient is small. */
+static void descend(const System *s, int64_t iterations, double tolerance, double least_gradient) {
     const int64_t n = s->n;
+    set_matrix(s);
     for (int64_t at = 0; at < n; at++) s->direction[at] = s->step[at] = s->descent[at] / s->diagonal[at];
     double left = dot(n, s->descent, s->step);
     const double quiet = least_gradient * least_gradient * (double)n, relative = tolerance * tolerance * left;
@@ -180,39 +228,43 @@ static void descend(const System *s, int64_t iterations, double tolerance, doubl
         multiply(s);
         const double length = left / dot(n, s->direction, s->change), before = left;
         for (int64_t at = 0; at < n; at++) {
-            values[at] += length * s->direction[at];
+            s->values[at] += length * s->direction[at];
             s->descent[at] -= length * s->change[at];
             s->step[at] = s->descent[at] / s->diagonal[at];
         }
         left = dot(n, s->descent, s->step);
         for (int64_t at = 0; at < n; at++) s->direction[at] = s->direction[at] * (left / before) + s->step[at];
     }
+    bend(s);
 }
 
-/* Count the numbers that `plates_solve` needs as scratch for the pixels of the largest part. */
-KERNEL int64_t plates_scratch(int64_t n) { return n * (OTHERS + 5); }
-
-/* Reduce the weighted sum of squared bends by preconditioned conjugate gradients.
+/* Fill the missing pixels of a map by plates.
  *
- * parts: pixel_ends and row_ends of them; kinds, corners and offset: see `plates_list`. weights: of each bend. tolerance:
- * of the gradient of a part, relative to the first. least_gradient: root mean square at which it ends in any case.
- * neighbours: 12 for each pixel of the largest part. values: the start, then the result.
+ * number, pixels, parts and ends: see `plates_number`. iterations, tolerance: most iterations of the plate and of each
+ * reweighting, and the gradient at which they end, relative to the first. least_gradient: root mean square at which they
+ * end in any case. A reweighting gives bends the weights (1 + (bend / bend_scale)^2)^power. doubles, numbers, bytes: see
+ * `plates_scratch`. plate: the start, then the plate. robust: receives the plate after all reweightings.
  */
-KERNEL void plates_solve(int64_t parts, const int64_t *pixel_ends, const int64_t *row_ends, const uint8_t *kinds,
-                         const int32_t *corners, const double *offset, const double *weights, int64_t iterations,
-                         double tolerance, double least_gradient, double *scratch, int32_t *neighbours, double *values) {
-    int64_t first = 0, row = 0;
-    for (int64_t part = 0; part < parts; part++, first = pixel_ends[part - 1]) {
-        const int64_t n = pixel_ends[part] - first;
-        System s = {.n = n, .others = scratch, .neighbours = neighbours};
-        s.diagonal = s.others + n * OTHERS, s.descent = s.diagonal + n, s.step = s.descent + n;
-        s.direction = s.step + n, s.change = s.direction + n;
-        for (int64_t at = 0; at < n * (OTHERS + 2); at++) scratch[at] = 0;
-        for (int64_t at = 0; at < n * OTHERS; at++) neighbours[at] = 0;
-        for (; row < row_ends[part]; row++) {
-            const int32_t *mine = corners + row * CORNERS;
-            add_bend(&s, first, kinds[row], mine, weights[row], bend_of(kinds[row], mine, offset[row], values));
+KERNEL void plates_fill(int64_t height, int64_t width, const int32_t *number, const int32_t *pixels, int64_t parts,
+                        const int64_t *ends, const int64_t *iterations, const double *tolerance, double least_gradient,
+                        int64_t reweightings, double bend_scale, double power, double *doubles, int32_t *numbers,
+                        uint8_t *bytes, double *plate, double *robust) {
+    Map map = {height, width, 0, number, plate};
+    for (int64_t part = 0; part < parts; part++, map.first = ends[part - 1]) {
+        const int64_t n = ends[part] - map.first, most = SHARED * n, all = KINDS * height * width;
+        System s = system_of(n, doubles, numbers, bytes, most < all ? most : all);
+        list_part(&s, &map, pixels + map.first);
+        for (int64_t row = 0; row < s.rows; row++) s.weights[row] = 1;
+        bend(&s);
+        descend(&s, iterations[0], tolerance[0], least_gradient);
+        for (int64_t at = 0; at < n; at++) plate[pixels[map.first + at]] = s.values[at];
+        for (int64_t turn = 0; turn < reweightings; turn++) {
+            for (int64_t row = 0; row < s.rows; row++) {
+                const double bent = SQUARES[s.kinds[row]] * (s.bends[row] / bend_scale) * (s.bends[row] / bend_scale);
+                s.weights[row] = exp_of(power * log_of(1 + bent));
+            }
+            descend(&s, iterations[1], tolerance[1], least_gradient);
         }
-        descend(&s, iterations, tolerance, least_gradient, values + first);
+        for (int64_t at = 0; at < n; at++) robust[pixels[map.first + at]] = s.values[at];
     }
 }
