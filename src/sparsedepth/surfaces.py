@@ -38,13 +38,13 @@ class SurfaceSettings:
     """Map standard deviations; smaller bends cost their square."""
     plate_iterations: int = 300
     """Most iterations of conjugate gradients for the smooth plate."""
-    plate_tolerance: float = 3e-3
+    plate_tolerance: float = 1e-2
     """Norm of the gradient at which it stops, relative to the first, in each part of the holes."""
     least_gradient: float = 1e-8
     """Map standard deviations; conjugate gradients stop where the gradient is smaller (rounding of float32 maps)."""
     robust_iterations: int = 80
     """Most iterations of conjugate gradients for each reweighting."""
-    robust_tolerance: float = 5e-2
+    robust_tolerance: float = 1e-1
     """Norm of the gradient at which it stops, relative to the first."""
 
 
@@ -157,20 +157,25 @@ def membrane(depth: DepthMap, affinity: csr_matrix, start: DepthMap, settings: M
 
 def _local_averages(depth: DepthMap) -> Floats:
     """Fill missing pixels from maps of half the size, those from maps of a quarter, and so on (pull-push)."""
-    valid = np.isfinite(depth)
-    sums = np.ascontiguousarray(np.where(valid, depth, 0.0), np.float64)
-    _average(sums, np.ascontiguousarray(valid, np.float64))
-    return sums
+    values, (height, width) = np.ascontiguousarray(depth, np.float64), depth.shape
+    (coarse, weights), scratch, filled = _halves(height, width), np.empty((2, width)), np.empty((height, width))
+    pyramid.first(height, width, values, scratch, coarse, weights)
+    _average(coarse, weights)
+    pyramid.last(height, width, values, coarse, scratch, filled)
+    return filled
 
 
 def _average(sums: Floats, weights: Floats) -> None:
     """Average sums by their weights, in place; where the weight is below one, blend with the map of half the size."""
     height, width = sums.shape
-    half = ((height + 1) // 2, (width + 1) // 2)
-    coarse, scratch = np.zeros(half), np.empty(width)
+    (coarse, half_weights), scratch = _halves(height, width), np.empty(width)
     if sums.size > 1 and weights.min() < 1:
-        half_weights = np.empty(half)
         pyramid.halve(height, width, sums, scratch, coarse)
         pyramid.halve(height, width, weights, scratch, half_weights)
         _average(coarse, half_weights)
     pyramid.blend(height, width, coarse, weights, scratch, sums)
+
+
+def _halves(height: int, width: int) -> Floats:
+    """Return sums and weights, all zero, of a map of half the size."""
+    return np.zeros((2, (height + 1) // 2, (width + 1) // 2))

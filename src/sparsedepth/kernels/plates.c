@@ -238,6 +238,17 @@ static void descend(const System *s, int64_t iterations, double tolerance, doubl
     bend(s);
 }
 
+/* Set the weights of bends to (1 + (bend * inverse_scale)^2)^power. */
+static void reweight(const System *s, double inverse_scale, double power) {
+    double *weights = s->weights;
+    const int64_t rows = s->rows;
+    for (int64_t row = 0; row < rows; row++) {
+        const double bent = s->bends[row] * inverse_scale;
+        weights[row] = 1 + SQUARES[s->kinds[row]] * (bent * bent);
+    }
+    for (int64_t row = 0; row < rows; row++) weights[row] = exp_of(power * log_of(weights[row]));
+}
+
 /* Fill the missing pixels of a map by plates.
  *
  * number, pixels, parts and ends: see `plates_number`. iterations, tolerance: most iterations of the plate and of each
@@ -259,10 +270,7 @@ KERNEL void plates_fill(int64_t height, int64_t width, const int32_t *number, co
         descend(&s, iterations[0], tolerance[0], least_gradient);
         for (int64_t at = 0; at < n; at++) plate[pixels[map.first + at]] = s.values[at];
         for (int64_t turn = 0; turn < reweightings; turn++) {
-            for (int64_t row = 0; row < s.rows; row++) {
-                const double bent = SQUARES[s.kinds[row]] * (s.bends[row] / bend_scale) * (s.bends[row] / bend_scale);
-                s.weights[row] = exp_of(power * log_of(1 + bent));
-            }
+            reweight(&s, 1 / bend_scale, power);
             descend(&s, iterations[1], tolerance[1], least_gradient);
         }
         for (int64_t at = 0; at < n; at++) robust[pixels[map.first + at]] = s.values[at];

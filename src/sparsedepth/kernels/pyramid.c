@@ -49,3 +49,39 @@ KERNEL void pyramid_blend(int64_t height, int64_t width, const double *coarse, c
         }
     }
 }
+
+/* Add the valid pixels of a row to sums, and their number to weights, times a factor. */
+static void add_valid(int64_t width, const double *values, double factor, double *sums, double *weights) {
+    for (int64_t at = 0; at < width; at++) {
+        const int valid = values[at] - values[at] == 0;
+        sums[at] += valid ? factor * values[at] : 0;
+        weights[at] += valid ? factor : 0;
+    }
+}
+
+/* Halve the size of a map with missing pixels, as `pyramid_halve` does. scratch: (2, width). */
+KERNEL void pyramid_first(int64_t height, int64_t width, const double *values, double *scratch, double *half_sums,
+                          double *half_weights) {
+    const double aside = height % 2 ? 0.5 : 1;
+    for (int64_t row = 0; row < height; row += 2) {
+        for (int64_t at = 0; at < 2 * width; at++) scratch[at] = 0;
+        add_valid(width, values + row * width, 1, scratch, scratch + width);
+        if (row > 0 && height % 2) add_valid(width, values + (row - 1) * width, aside, scratch, scratch + width);
+        if (row + 1 < height) add_valid(width, values + (row + 1) * width, aside, scratch, scratch + width);
+        for (int64_t at = 0; at < half_of(width); at++) {
+            *half_sums++ = add_near(scratch, width, 1, at);
+            *half_weights++ = add_near(scratch + width, width, 1, at);
+        }
+    }
+}
+
+/* Fill missing pixels from a map of half the size. scratch: width numbers. */
+KERNEL void pyramid_last(int64_t height, int64_t width, const double *values, const double *coarse, double *scratch,
+                         double *filled) {
+    const int64_t half = half_of(width);
+    for (int64_t row = 0; row < height; row++, values += width, filled += width) {
+        for (int64_t at = 0; at < half; at++) scratch[at] = between(coarse + at, height, half, row);
+        for (int64_t at = 0; at < width; at++)
+            filled[at] = values[at] - values[at] == 0 ? values[at] : between(scratch, width, 1, at);
+    }
+}
