@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, find_objects, label, maximum_filter, minimum_filter
+from scipy.ndimage import binary_dilation, find_objects, label
 
 from sparsedepth.coding.aggregate import PatchCoder, average_patches
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.isotonic import IsotonicCurve
+from sparsedepth.kernels import holes as kernels
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Window
 from sparsedepth.restore.noise_model import Simulation
@@ -56,7 +57,7 @@ def fill_holes(
     valid, chosen = np.isfinite(depth), settings.inpainting
     floor = settings.scores.difference_floor
     plate, robust = interpolate(depth, skip, settings.surfaces)
-    robust = plate + _shrink_small(robust - plate, floor)
+    robust[~valid] = plate[~valid] + _shrink_small(robust[~valid] - plate[~valid], floor)
     if valid.all() or not valid.any() or coder.unit is None or not (coder.overlapping and chosen.rounds):
         return robust
     stride = min(coder.stride + 1, min(coder.dictionary.patch_shape) // 2)
@@ -122,9 +123,10 @@ def fit_filled_variance(
 
 def holes_containing_patch(missing: NDArray[np.bool_], patch_shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Mark the missing pixels of holes that contain a whole patch."""
-    empty = minimum_filter(missing, size=patch_shape, mode="constant", cval=0)
-    mirrored: Any = [0 if side % 2 else -1 for side in patch_shape]
-    return np.asarray(maximum_filter(empty, size=patch_shape, mode="constant", cval=0, origin=mirrored), bool)
+    marked, scratch = np.empty(missing.shape, np.uint8), np.empty(missing.shape[1], np.int64)
+    mask = np.ascontiguousarray(missing).view(np.uint8)
+    kernels.whole(*missing.shape, *patch_shape, mask, scratch, marked)
+    return marked.view(bool)
 
 
 def fill_large_holes(result: Restoration, settings: Settings) -> None:

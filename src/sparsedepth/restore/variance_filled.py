@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_cdt
 
 from sparsedepth.fitted import load_fitted
-from sparsedepth.neighbourhood import box_mean, box_sum, local_variance
+from sparsedepth.kernels import holes as kernels
+from sparsedepth.neighbourhood import box_sum
 from sparsedepth.restore.settings import FilledVarianceSettings
 from sparsedepth.vocabulary import Floats, Vector
 
@@ -30,9 +30,9 @@ def holes_are_clustered(
 ) -> bool:
     """Tell whether neighbours of missing pixels are missing far more often than others."""
     missing, within = missing & ~excluded, ~excluded
-    fraction = missing.sum() / max(int(within.sum()), 1)
-    both = sum(int((one & other).sum()) for one, other in _pairs(missing, missing))
-    either = sum(int((one & other).sum()) for one, other in _pairs(missing, within) + _pairs(within, missing))
+    fraction = np.count_nonzero(missing) / max(np.count_nonzero(within), 1)
+    both = sum(np.count_nonzero(one & other) for one, other in _pairs(missing, missing))
+    either = sum(np.count_nonzero(one & other) for one, other in _pairs(missing, within) + _pairs(within, missing))
     return fraction < 1 and 2 * both > either * (fraction + settings.clustering * (1 - fraction))
 
 
@@ -48,12 +48,20 @@ def features_of_filled(
     One; the log distance to valid pixels; the log variances in a close and a wide window, relative to a floor; the
     missing fraction. Where holes are scattered, differences between valid pixels replace the wide variance.
     """
-    wide = _valid_differences(filled, ~missing, settings) if scattered else local_variance(filled, settings.wide_px)
     distance = np.log(np.maximum(distance_to_valid(missing)[missing], 1))
-    variances = (local_variance(filled, settings.close_px), wide)
-    above = [np.log1p(variance[missing] / floor) for variance in variances]
-    fraction = box_mean(missing.astype(np.float32), settings.wide_px)[missing]
+    (close, _), (wide, fraction) = (_around(filled, missing, side) for side in (settings.close_px, settings.wide_px))
+    wide = _valid_differences(filled, ~missing, settings)[missing] if scattered else wide
+    above = [np.log1p(variance / floor) for variance in (close, wide)]
     return np.stack([np.ones(len(distance)), distance, *above, fraction], axis=1)
+
+
+def _around(filled: Floats, missing: NDArray[np.bool_], side: int) -> tuple[Vector, Vector]:
+    """Return the variance in a square about each missing pixel, and the missing fraction of it."""
+    n, scratch = np.count_nonzero(missing), np.empty((3, missing.shape[1]))
+    values, mask = np.ascontiguousarray(filled, np.float64), np.ascontiguousarray(missing).view(np.uint8)
+    variance, fraction = np.empty(n), np.empty(n)
+    kernels.variance(*missing.shape, side, mask, values, scratch, variance, fraction)
+    return variance, fraction
 
 
 def shipped_law(holes: str) -> Vector:
@@ -173,10 +181,11 @@ def _placed(
     return expected
 
 
-def distance_to_valid(missing: NDArray[np.bool_]) -> NDArray[np.integer]:
+def distance_to_valid(missing: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Return the distance of each missing pixel to the nearest valid one, in pixels; 0 at valid ones."""
-    padded = np.pad(missing, 1, constant_values=True)
-    return np.asarray(distance_transform_cdt(padded, "chessboard"))[1:-1, 1:-1]
+    distance = np.empty(missing.shape, np.int32)
+    kernels.distance(*missing.shape, np.ascontiguousarray(missing).view(np.uint8), distance)
+    return distance
 
 
 def _valid_differences(values: Floats, valid: NDArray[np.bool_], settings: FilledVarianceSettings) -> Floats:
