@@ -89,12 +89,20 @@ def interpolate(
     """
     missing = np.ascontiguousarray(~np.isfinite(depth))
     if skip is not None and skip.any():
-        missing &= ~np.asarray(binary_erosion(skip, iterations=settings.context_px, border_value=1), bool)
+        place = _around(skip)
+        missing[place] &= ~np.asarray(binary_erosion(skip[place], iterations=settings.context_px, border_value=1), bool)
     plate = _local_averages(depth)
     robust = plate.copy()
     if missing.any() and not missing.all():
         _fill(missing, plate, robust, settings)
     return Surfaces(plate, robust)
+
+
+def _around(marked: NDArray[np.bool_]) -> tuple[slice, slice]:
+    """Return the rows and columns of marked pixels, and of those next to them."""
+    ends = [np.flatnonzero(marked.any(axis))[[0, -1]] for axis in (1, 0)]
+    down, right = (slice(max(int(first) - 1, 0), int(last) + 2) for first, last in ends)
+    return down, right
 
 
 def _fill(missing: NDArray[np.bool_], plate: Floats, robust: Floats, settings: SurfaceSettings) -> None:
@@ -104,7 +112,8 @@ def _fill(missing: NDArray[np.bool_], plate: Floats, robust: Floats, settings: S
     rows and columns count twice. A plane has none, also at the border. Missing pixels that share no second difference
     with those of another part of the holes do not depend on these.
     """
-    n, number, sizes = int(missing.sum()), np.empty(missing.shape, np.int32), np.empty(3, np.int64)
+    n, border, sizes = np.count_nonzero(missing), 2 * kernels.BORDER, np.empty(3, np.int64)
+    number = np.empty((missing.shape[0] + border, missing.shape[1] + border), np.int32)
     pixels, ends, scratch = np.empty(n, np.int32), np.empty(n, np.int64), np.empty((2, n), np.int32)
     parts = kernels.number(*missing.shape, missing.view(np.uint8), scratch, number, pixels, ends)
     kernels.scratch(*missing.shape, int(np.diff(ends[:parts], prepend=0).max()), sizes)

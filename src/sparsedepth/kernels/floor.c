@@ -139,9 +139,9 @@ static void evaluate(const Table *table, int64_t n, const double *places, double
 /* Evaluate a law, a table of logarithms, at some depths. */
 static void evaluate_law(const Table *law, int64_t n, const double *depth, double smallest, double *length) {
     double logarithm[CHUNK];
-    for (int64_t at = 0; at < n; at++) logarithm[at] = log_of(higher(smallest, size_of(depth[at])));
+    for (int64_t at = 0; at < n; at++) logarithm[at] = log_of(higher(smallest, size_of(depth[at])), EXACT_LOG);
     evaluate(law, n, logarithm, length);
-    for (int64_t at = 0; at < n; at++) length[at] = exp_of(length[at]);
+    for (int64_t at = 0; at < n; at++) length[at] = exp_of(length[at], EXACT_EXP);
 }
 
 /* Raise variances to those of the least noise, in units of `scale`.

@@ -40,66 +40,54 @@ static int32_t nearer(int32_t yet, const int32_t *distance, int64_t back, int64_
  * distance: (height, width).
  */
 KERNEL void holes_distance(int64_t height, int64_t width, const uint8_t *missing, int32_t *distance) {
-    const int64_t n = height * width;
-    for (int64_t at = 0; at < n; at++) {
-        const int64_t row = at / width, column = at % width;
-        const int32_t far = missing[at] ? (int32_t)(height + width) : 0;
-        distance[at] = far ? nearer(far, distance + at, -1, -width, column > 0, row > 0, column + 1 < width) : 0;
-    }
-    for (int64_t at = n - 1; at >= 0; at--) {
-        const int64_t row = at / width, column = at % width;
-        if (!distance[at]) continue;
-        distance[at] =
-            nearer(distance[at], distance + at, 1, width, column + 1 < width, row + 1 < height, column > 0);
-    }
+    for (int64_t row = 0; row < height; row++)
+        for (int64_t column = 0; column < width; column++) {
+            int32_t *here = distance + row * width + column;
+            *here = missing[row * width + column] ? (int32_t)(height + width) : 0;
+            if (*here) *here = nearer(*here, here, -1, -width, column > 0, row > 0, column + 1 < width);
+        }
+    for (int64_t row = height - 1; row >= 0; row--)
+        for (int64_t column = width - 1; column >= 0; column--) {
+            int32_t *here = distance + row * width + column;
+            if (*here) *here = nearer(*here, here, 1, width, column + 1 < width, row + 1 < height, column > 0);
+        }
 }
 
-/* Return where the run of missing pixels ends that begins at a pixel of a row. */
-static int64_t end_of_run(const uint8_t *missing, int64_t from, int64_t width) {
-    while (from < width && missing[from]) from++;
-    return from;
+/* Add a row of a map to sums along columns, of values, of squares and of missing pixels, with a sign. */
+static void add_row(int64_t width, const double *values, const uint8_t *missing, double sign, double *sums) {
+    for (int64_t at = 0; at < width; at++) {
+        sums[at] += sign * values[at];
+        sums[width + at] += sign * (values[at] * values[at]);
+        sums[2 * width + at] += sign * missing[at];
+    }
 }
 
 /* Compute the variance of the values in a square about each missing pixel, of a map that goes on as at its edge.
  *
- * side: an even one reaches farther up and to the left. scratch: (2, width). variance: of the missing pixels, in their
+ * side: an even one reaches farther up and to the left. scratch: (3, width). variance: of the missing pixels, in their
  * order; fraction: of the missing pixels in the same squares.
  */
 KERNEL void holes_variance(int64_t height, int64_t width, int64_t side, const uint8_t *missing, const double *values,
                            double *scratch, double *variance, double *fraction) {
     const int64_t before = side / 2, behind = side - 1 - before;
     const double pixels = (double)(side * side);
-    double *sums = scratch, *squares = scratch + width, *holes = scratch + 2 * width;
-    for (int64_t row = 0; row < height; row++, missing += width)
-        for (int64_t from = 0, to; from < width; from = to) {
-            to = from + 1;
-            if (!missing[from]) continue;
-            to = end_of_run(missing, from, width);
-            const int64_t first = within(from - before, width), last = within(to - 1 + behind, width);
-            const double level = values[row * width + from];
-            for (int64_t at = first; at <= last; at++) sums[at] = squares[at] = holes[at] = 0;
-            for (int64_t down = -before; down <= behind; down++) {
-                const int64_t other = within(row + down, height);
-                const double *line = values + other * width;
-                const uint8_t *mask = missing + (other - row) * width;
-                for (int64_t at = first; at <= last; at++) {
-                    const double value = line[at] - level;
-                    sums[at] += value;
-                    squares[at] += value * value;
-                    holes[at] += mask[at];
-                }
+    for (int64_t at = 0; at < 3 * width; at++) scratch[at] = 0;
+    for (int64_t row = -before; row < height + behind; row++) {
+        const int64_t come = within(row, height) * width, gone = within(row - side, height) * width, centre = row - behind;
+        add_row(width, values + come, missing + come, 1, scratch);
+        if (row - side >= -before) add_row(width, values + gone, missing + gone, -1, scratch);
+        for (int64_t at = 0; centre >= 0 && at < width; at++) {
+            if (!missing[centre * width + at]) continue;
+            double sum = 0, square = 0, holes = 0;
+            for (int64_t right = at - before; right <= at + behind; right++) {
+                const int64_t column = within(right, width);
+                sum += scratch[column];
+                square += scratch[width + column];
+                holes += scratch[2 * width + column];
             }
-            for (int64_t at = from; at < to; at++) {
-                double sum = 0, square = 0, hole = 0;
-                for (int64_t right = at - before; right <= at + behind; right++) {
-                    const int64_t column = within(right, width);
-                    sum += sums[column];
-                    square += squares[column];
-                    hole += holes[column];
-                }
-                const double mean = sum / pixels, spread = square / pixels - mean * mean;
-                *variance++ = spread > 0 ? spread : 0;
-                *fraction++ = hole / pixels;
-            }
+            const double mean = sum / pixels, spread = square / pixels - mean * mean;
+            *variance++ = spread > 0 ? spread : 0;
+            *fraction++ = holes / pixels;
         }
+    }
 }

@@ -35,26 +35,31 @@ static int32_t first_of(int32_t *before, int32_t pixel) {
     return pixel;
 }
 
+enum { BORDER = 2, VALID = -1, BEYOND = -2 };
+/* BORDER: pixels around a map that are numbered BEYOND. */
+
 /* Number the missing pixels of a map part by part, and row by row within a part; return the number of parts.
  *
- * scratch: (2, missing pixels). Receive: number, (height, width), -1 = valid; pixels, (missing), the flat index of each
- * number; ends, (missing), of the numbers of each part.
+ * scratch: (2, missing pixels). Receive: number, (height + 4, width + 4), of a map with a border; pixels, (missing), the
+ * flat index within that of each number; ends, (missing), of the numbers of each part.
  */
 KERNEL int64_t plates_number(int64_t height, int64_t width, const uint8_t *missing, int32_t *scratch, int32_t *number,
                              int32_t *pixels, int64_t *ends) {
+    const int64_t pitch = width + 2 * BORDER;
     int64_t n = 0, parts = 0;
     int32_t *before = scratch;
+    for (int64_t at = 0; at < pitch * (height + 2 * BORDER); at++) number[at] = BEYOND;
     for (int64_t row = 0; row < height; row++)
         for (int64_t column = 0; column < width; column++) {
-            const int64_t at = row * width + column;
-            number[at] = -1;
-            if (!missing[at]) continue;
+            const int64_t at = (row + BORDER) * pitch + column + BORDER;
+            number[at] = VALID;
+            if (!missing[row * width + column]) continue;
             number[at] = before[n] = (int32_t)n;
             pixels[n] = (int32_t)at;
             for (int way = 0; way < BEFORE; way++) {
-                const int64_t up = row + BEFORE_DOWN[way], aside = column + BEFORE_RIGHT[way];
-                if (up < 0 || aside < 0 || aside >= width || number[up * width + aside] < 0) continue;
-                const int32_t one = first_of(before, (int32_t)n), other = first_of(before, number[up * width + aside]);
+                const int32_t near = number[at + BEFORE_DOWN[way] * pitch + BEFORE_RIGHT[way]];
+                if (near < 0) continue;
+                const int32_t one = first_of(before, (int32_t)n), other = first_of(before, near);
                 if (one < other) before[other] = one;
                 else before[one] = other;
             }
@@ -68,9 +73,11 @@ KERNEL int64_t plates_number(int64_t height, int64_t width, const uint8_t *missi
         ends[part[at]]++;
     }
     for (int64_t at = 0, end = 0; at < parts; at++) end += ends[at], ends[at] = end - ends[at];
-    for (int64_t at = 0; at < n; at++) number[pixels[at]] = (int32_t)ends[part[at]]++;
-    for (int64_t at = 0, left = n; left > 0 && at < height * width; at++)
-        if (number[at] >= 0) pixels[number[at]] = (int32_t)at, left--;
+    for (int64_t at = 0; at < n; at++) {
+        before[at] = pixels[at];
+        number[pixels[at]] = (int32_t)ends[part[at]]++;
+    }
+    for (int64_t at = 0; at < n; at++) pixels[number[before[at]]] = before[at];
     return parts;
 }
 
@@ -88,7 +95,8 @@ static double dot(int64_t n, const double *a, const double *b) {
 typedef struct {
     int64_t n, rows;
     double *values, *direction;                           /* of the pixels, and 0 behind them */
-    double *others, *diagonal, *descent, *step, *change;  /* others: (n, OTHERS) */
+    double *others, *diagonal, *inverse, *descent;        /* others: (n, OTHERS); inverse: of the diagonal */
+    double *step, *change;
     double *offset, *weights, *bends;                     /* of the bends, and 0 behind them; offset: of valid pixels */
     int32_t *neighbours, *shared, *corners;               /* (n, OTHERS), (n, SHARED) and (rows, CORNERS) */
     uint8_t *kinds;
@@ -97,7 +105,7 @@ typedef struct {
 /* Count the doubles, then the whole numbers of 32 bits, then the bytes that a part needs as scratch. */
 KERNEL void plates_scratch(int64_t height, int64_t width, int64_t n, int64_t *sizes) {
     const int64_t most = SHARED * n, all = KINDS * height * width, rows = most < all ? most : all;
-    sizes[0] = n * (OTHERS + 6) + 2 + 3 * (rows + 1);
+    sizes[0] = n * (OTHERS + 7) + 2 + 3 * (rows + 1);
     sizes[1] = n * (OTHERS + SHARED) + rows * CORNERS;
     sizes[2] = rows;
 }
@@ -105,48 +113,50 @@ KERNEL void plates_scratch(int64_t height, int64_t width, int64_t n, int64_t *si
 static System system_of(int64_t n, double *doubles, int32_t *numbers, uint8_t *bytes, int64_t rows) {
     System s = {.n = n, .values = doubles, .neighbours = numbers, .kinds = bytes};
     s.direction = s.values + n + 1, s.others = s.direction + n + 1, s.diagonal = s.others + n * OTHERS;
-    s.descent = s.diagonal + n, s.step = s.descent + n, s.change = s.step + n;
+    s.inverse = s.diagonal + n, s.descent = s.inverse + n, s.step = s.descent + n, s.change = s.step + n;
     s.offset = s.change + n, s.weights = s.offset + rows + 1, s.bends = s.weights + rows + 1;
     s.shared = s.neighbours + n * OTHERS, s.corners = s.shared + n * SHARED;
     return s;
 }
 
-/* A map, and the numbers of its missing pixels; first: of the part that is worked on. */
+/* A map, and the numbers of its missing pixels with a border; first: of the part that is worked on. */
 typedef struct {
-    int64_t height, width, first;
+    int64_t width, pitch, first;
     const int32_t *number;
-    const double *values;
+    double *values;
 } Map;
 
-static int64_t number_at(const Map *map, int64_t row, int64_t column, int64_t none) {
-    if (row < 0 || column < 0 || row >= map->height || column >= map->width) return none;
-    const int32_t number = map->number[row * map->width + column];
-    return number < 0 ? none : number - map->first;
+/* Return the value of a pixel by its index in the map with a border. */
+static double *value_at(const Map *map, int64_t at) {
+    return map->values + (at / map->pitch - BORDER) * map->width + at % map->pitch - BORDER;
 }
 
 /* List a bend: its missing pixels, and what its valid ones contribute. */
-static void list_bend(System *s, const Map *map, int kind, int64_t top, int64_t left) {
+static void list_bend(System *s, const Map *map, int kind, int64_t from) {
     int32_t *corners = s->corners + s->rows * CORNERS;
     double offset = 0;
-    for (int one = 0; one < CORNERS; one++) {
-        const int64_t row = top + DOWN[kind][one], column = left + RIGHT[kind][one];
-        corners[one] = one < PIXELS[kind] ? (int32_t)number_at(map, row, column, s->n) : (int32_t)s->n;
-        if (one < PIXELS[kind] && corners[one] == s->n) offset += FACTORS[kind][one] * map->values[row * map->width + column];
+    for (int one = 0; one < PIXELS[kind]; one++) {
+        const int64_t at = from + DOWN[kind][one] * map->pitch + RIGHT[kind][one];
+        const int32_t number = map->number[at];
+        corners[one] = (int32_t)(number < 0 ? s->n : number - map->first);
+        if (number < 0) offset += FACTORS[kind][one] * *value_at(map, at);
     }
+    for (int one = PIXELS[kind]; one < CORNERS; one++) corners[one] = (int32_t)s->n;
     s->offset[s->rows] = offset;
     s->kinds[s->rows++] = (uint8_t)kind;
 }
 
-/* Find the bend of which a pixel is in some place: with a missing pixel before it in the bend, or listed now. */
-static int32_t find_bend(System *s, const Map *map, int kind, int place, int64_t row, int64_t column) {
-    const int64_t top = row - DOWN[kind][place], left = column - RIGHT[kind][place];
-    const int64_t bottom = top + DOWN[kind][PIXELS[kind] - 1], right = left + RIGHT[kind][PIXELS[kind] - 1];
-    if (top < 0 || left < 0 || bottom >= map->height || right >= map->width) return -1;
+/* Find the bend of which a pixel is in some place: with a missing pixel before it in the bend, or listed now; -1 = none. */
+static int32_t find_bend(System *s, const Map *map, int kind, int place, int64_t at) {
+    const int last = PIXELS[kind] - 1;
+    const int64_t from = at - DOWN[kind][place] * map->pitch - RIGHT[kind][place];
+    if (map->number[from] == BEYOND) return -1;
+    if (map->number[from + DOWN[kind][last] * map->pitch + RIGHT[kind][last]] == BEYOND) return -1;
     for (int other = 0; other < place; other++) {
-        const int64_t before = number_at(map, top + DOWN[kind][other], left + RIGHT[kind][other], s->n);
-        if (before < s->n) return s->shared[before * SHARED + FIRST_OF[kind] + other];
+        const int32_t before = map->number[from + DOWN[kind][other] * map->pitch + RIGHT[kind][other]];
+        if (before >= 0) return s->shared[(before - map->first) * SHARED + FIRST_OF[kind] + other];
     }
-    list_bend(s, map, kind, top, left);
+    list_bend(s, map, kind, from);
     return (int32_t)s->rows - 1;
 }
 
@@ -154,14 +164,14 @@ static int32_t find_bend(System *s, const Map *map, int kind, int place, int64_t
 static void list_part(System *s, const Map *map, const int32_t *pixels) {
     s->rows = 0;
     for (int64_t at = 0; at < s->n; at++) {
-        const int64_t row = pixels[at] / map->width, column = pixels[at] % map->width;
-        s->values[at] = map->values[pixels[at]];
-        for (int other = 0; other < OTHERS; other++)
-            s->neighbours[at * OTHERS + other] =
-                (int32_t)number_at(map, row + OTHERS_DOWN[other], column + OTHERS_RIGHT[other], s->n);
+        s->values[at] = *value_at(map, pixels[at]);
+        for (int other = 0; other < OTHERS; other++) {
+            const int32_t number = map->number[pixels[at] + OTHERS_DOWN[other] * map->pitch + OTHERS_RIGHT[other]];
+            s->neighbours[at * OTHERS + other] = (int32_t)(number < 0 ? s->n : number - map->first);
+        }
         for (int kind = 0; kind < KINDS; kind++)
             for (int place = 0; place < PIXELS[kind]; place++)
-                s->shared[at * SHARED + FIRST_OF[kind] + place] = find_bend(s, map, kind, place, row, column);
+                s->shared[at * SHARED + FIRST_OF[kind] + place] = find_bend(s, map, kind, place, pixels[at]);
     }
     for (int64_t at = 0; at < s->n * SHARED; at++) s->shared[at] = s->shared[at] < 0 ? (int32_t)s->rows : s->shared[at];
     s->values[s->n] = s->direction[s->n] = s->weights[s->rows] = s->bends[s->rows] = 0;
@@ -220,7 +230,10 @@ static void multiply(const System *s) {
 static void descend(const System *s, int64_t iterations, double tolerance, double least_gradient) {
     const int64_t n = s->n;
     set_matrix(s);
-    for (int64_t at = 0; at < n; at++) s->direction[at] = s->step[at] = s->descent[at] / s->diagonal[at];
+    for (int64_t at = 0; at < n; at++) {
+        s->inverse[at] = 1 / s->diagonal[at];
+        s->direction[at] = s->step[at] = s->descent[at] * s->inverse[at];
+    }
     double left = dot(n, s->descent, s->step);
     const double quiet = least_gradient * least_gradient * (double)n, relative = tolerance * tolerance * left;
     const double goal = relative > quiet ? relative : quiet;
@@ -230,7 +243,7 @@ static void descend(const System *s, int64_t iterations, double tolerance, doubl
         for (int64_t at = 0; at < n; at++) {
             s->values[at] += length * s->direction[at];
             s->descent[at] -= length * s->change[at];
-            s->step[at] = s->descent[at] / s->diagonal[at];
+            s->step[at] = s->descent[at] * s->inverse[at];
         }
         left = dot(n, s->descent, s->step);
         for (int64_t at = 0; at < n; at++) s->direction[at] = s->direction[at] * (left / before) + s->step[at];
@@ -246,7 +259,7 @@ static void reweight(const System *s, double inverse_scale, double power) {
         const double bent = s->bends[row] * inverse_scale;
         weights[row] = 1 + SQUARES[s->kinds[row]] * (bent * bent);
     }
-    for (int64_t row = 0; row < rows; row++) weights[row] = exp_of(power * log_of(weights[row]));
+    for (int64_t row = 0; row < rows; row++) weights[row] = exp_of(power * log_of(weights[row], NINE_DIGITS_LOG), NINE_DIGITS_EXP);
 }
 
 /* Fill the missing pixels of a map by plates.
@@ -260,7 +273,7 @@ KERNEL void plates_fill(int64_t height, int64_t width, const int32_t *number, co
                         const int64_t *ends, const int64_t *iterations, const double *tolerance, double least_gradient,
                         int64_t reweightings, double bend_scale, double power, double *doubles, int32_t *numbers,
                         uint8_t *bytes, double *plate, double *robust) {
-    Map map = {height, width, 0, number, plate};
+    Map map = {width, width + 2 * BORDER, 0, number, plate};
     for (int64_t part = 0; part < parts; part++, map.first = ends[part - 1]) {
         const int64_t n = ends[part] - map.first, most = SHARED * n, all = KINDS * height * width;
         System s = system_of(n, doubles, numbers, bytes, most < all ? most : all);
@@ -268,11 +281,11 @@ KERNEL void plates_fill(int64_t height, int64_t width, const int32_t *number, co
         for (int64_t row = 0; row < s.rows; row++) s.weights[row] = 1;
         bend(&s);
         descend(&s, iterations[0], tolerance[0], least_gradient);
-        for (int64_t at = 0; at < n; at++) plate[pixels[map.first + at]] = s.values[at];
+        for (int64_t at = 0; at < n; at++) *value_at(&map, pixels[map.first + at]) = s.values[at];
         for (int64_t turn = 0; turn < reweightings; turn++) {
             reweight(&s, 1 / bend_scale, power);
             descend(&s, iterations[1], tolerance[1], least_gradient);
         }
-        for (int64_t at = 0; at < n; at++) robust[pixels[map.first + at]] = s.values[at];
+        for (int64_t at = 0; at < n; at++) robust[value_at(&map, pixels[map.first + at]) - plate] = s.values[at];
     }
 }

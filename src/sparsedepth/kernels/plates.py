@@ -6,6 +6,9 @@ import numpy as np
 
 from sparsedepth.kernels.library import DOUBLE, INT, array, kernel
 
+BORDER = 2
+"""Pixels around a map that are numbered with it."""
+
 _D, _I, _N, _B = array(np.float64), array(np.int64), array(np.int32), array(np.uint8)
 
 number = kernel("plates_number", INT, INT, _B, _N, _N, _N, _I, result=INT)
