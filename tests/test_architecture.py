@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "input_warnings": {"vocabulary"},
     "tensor_files": {"vocabulary", "checks"},
     "surfaces": {"vocabulary", "kernels"},
+    "missing": {"vocabulary", "kernels"},
     "holes": {"vocabulary", "surfaces", "holes_rays", "holes_sides", "holes_guide"},
     "holes_sides": {"vocabulary", "chosen_pixels", "surfaces", "holes_rays", "holes_guide"},
     "holes_guide": {"vocabulary", "neighbourhood", "holes_rays"},
@@ -60,6 +61,7 @@ MAY_IMPORT = {
         "kernels",
     },
     "restore": {
+        "missing",
         "containers",
         "restorer_files",
         "isotonic",

@@ -13,13 +13,14 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from sparsedepth import Restoration
+from sparsedepth.missing import distance_to_valid, holes_containing_patch
 from sparsedepth.neighbourhood import nearest_depth_distance
 from sparsedepth.ranks import Steps
 from sparsedepth.restore import dense, inpainting, noise_model, variance_filled
 from sparsedepth.restore.artefacts import OutlierClusters, StuckPixels, small_components
 from sparsedepth.restore.dense import NoiseLevel, Shrinkage, Smoothed
 from sparsedepth.restore.flying import Candidates, FlyingPixels
-from sparsedepth.restore.inpainting import blend_weight, holes_containing_patch
+from sparsedepth.restore.inpainting import blend_weight
 from sparsedepth.restore.noise_model import ImpulseNoise, simulate
 from sparsedepth.restore.outliers import OutlierModel, Posterior, shipped_classifier
 from sparsedepth.restore.pipeline import Corrector, Survey, patch_coder
@@ -45,7 +46,6 @@ from sparsedepth.restore.settings import (
 from sparsedepth.restore.variance_filled import (
     MEAN_WINDOWS_PX,
     ScatteredVariance,
-    distance_to_valid,
     extrapolate_variance,
     features_of_filled,
 )

@@ -13,12 +13,13 @@ from sparsedepth.data.motorcycle import motorcycle_disparity
 from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.data.synthetic import corrupted
 from sparsedepth.isotonic import IsotonicCurve
+from sparsedepth.missing import distance_to_valid
 from sparsedepth.restore import variance_filled
 from sparsedepth.restore.noise_model import ImpulseNoise
 from sparsedepth.restore.outliers import Posterior
 from sparsedepth.restore.scores import PixelScores
 from sparsedepth.restore.settings import FilledVarianceSettings, VarianceSettings
-from sparsedepth.restore.variance_filled import ScatteredVariance, distance_to_valid
+from sparsedepth.restore.variance_filled import ScatteredVariance
 from sparsedepth.restore.variance_measured import (
     LocalRange,
     MapNoise,

@@ -34,9 +34,10 @@ from sparsedepth.data import synthetic
 from sparsedepth.data.simulated_scans import simulated_scans
 from sparsedepth.fitted import save_fitted
 from sparsedepth.metrics import calibration
+from sparsedepth.missing import holes_containing_patch
 from sparsedepth.parallel import one_blas_thread
 from sparsedepth.restore import pipeline
-from sparsedepth.restore.inpainting import fill_held_out, fill_large_holes, holes_containing_patch
+from sparsedepth.restore.inpainting import fill_held_out, fill_large_holes
 from sparsedepth.restore.settings import Settings
 from sparsedepth.restore.variance_filled import (
     ScatteredVariance,

@@ -108,9 +108,9 @@ def _around(marked: NDArray[np.bool_]) -> tuple[slice, slice]:
 def _fill(missing: NDArray[np.bool_], plate: Floats, robust: Floats, settings: SurfaceSettings) -> None:
     """Fill the missing pixels of two copies of a map in place, from a coarse guess.
 
-    The bending energy is the sum of the squares of second differences as far as they lie within the map; those across
-    rows and columns count twice. A plane has none, also at the border. Missing pixels that share no second difference
-    with those of another part of the holes do not depend on these.
+    The bending energy is the sum of the squares of second differences, as far as they lie within the map. Those across
+    rows and columns count twice. A plane has none, also at the border. Parts of the holes that share no second
+    difference do not depend on each other.
     """
     n, border, sizes = np.count_nonzero(missing), 2 * kernels.BORDER, np.empty(3, np.int64)
     number = np.empty((missing.shape[0] + border, missing.shape[1] + border), np.int32)

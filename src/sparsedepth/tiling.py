@@ -102,8 +102,9 @@ class TiledMap:
         decoded = None
         for rows in _row_blocks(depth.shape, settings.statistics_pixels):
             decoded = _decode(depth[rows], None if given is None else given[rows], invalid)
-            samples.append(decoded[0][np.isfinite(decoded[0])][::thinning].copy())  # a view would keep the whole block
-        centre, scale = centre_and_scale(np.concatenate(samples))
+            valid = decoded[0][np.isfinite(decoded[0])]
+            samples.append(valid[::thinning].copy() if thinning > 1 else valid)  # a view would keep the whole block
+        centre, scale = centre_and_scale(samples[0] if len(samples) == 1 else np.concatenate(samples))
         single = decoded if depth.size <= settings.max_untiled_pixels and len(samples) == 1 else None
         return cls(depth, given, invalid, dtype, centre, scale, patch_shape, settings, single)
 
@@ -247,9 +248,13 @@ def as_float_map(depth: Any, invalid: InvalidCodes = None) -> Floats:
     array = np.asarray(np.ma.getdata(depth))
     _result_type(array)
     codes = ((0,) if array.dtype.kind in "iu" else ()) if invalid is None else np.atleast_1d(invalid)
-    missing = np.ma.getmaskarray(depth) | np.isin(array, codes)
-    values = np.where(missing | ~np.isfinite(array), np.nan, array.astype(np.float64))
-    largest = np.nanmax(np.abs(values), initial=0)
+    values, missing = array.astype(np.float64), ~np.isfinite(array)
+    if isinstance(depth, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(depth)
+    if len(codes):
+        missing |= np.isin(array, codes)
+    values[missing] = np.nan
+    largest = max(np.nanmax(values, initial=0), -np.nanmin(values, initial=0))
     if largest > LARGEST:
         raise InputError(f"the map holds {largest:g}; give it in a larger unit, or name it in invalid= if it is a code")
     return values

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sparsedepth.sensors import blind
 from sparsedepth.sensors.blind import ROUNDING
 from sparsedepth.sensors.floor import SHOWN, NoiseFloor, least_std
 from sparsedepth.sensors.laws import TableLaw
@@ -96,23 +97,54 @@ def test_variances_are_raised_as_pixel_by_pixel(n_steps, lengths):
     value, scale, centre = rough_map(60, 70) - 2, 0.7, 1.9
     law = TableLaw((0.9, 1.1, 1.9, 2.6)[: len(lengths)], lengths) if lengths else None
     rng = np.random.default_rng(n_steps)
-    variance, masks = rng.exponential(1e-3, value.shape), rng.random((2, *value.shape)) < 0.5
+    variance, (valid, kept) = rng.exponential(1e-3, value.shape), rng.random((2, *value.shape)) < 0.5
     variance[rng.random(value.shape) < 0.1] = np.inf
     floor = NoiseFloor(np.linspace(1.0, 2.5, n_steps), np.linspace(0.01, 0.1, n_steps), law, 0.4)
     depth = value * scale + centre
     rounding = np.where(np.isnan(depth), np.nan, np.interp(depth, floor.depths, floor.steps)) / ROUNDING
-    least = np.where(masks[0], np.maximum(slow_shown(depth), rounding), rounding)
+    least = np.where(valid, np.maximum(slow_shown(depth), rounding), rounding)
     if law is not None:
-        least = np.where(masks[1], np.maximum(least, 0.4 * law(depth)), least)
+        least = np.where(kept, np.maximum(least, 0.4 * law(depth)), least)
     slow = np.fmax(variance, np.square(least / scale))
-    assert_allclose(floor.raised(variance, value, *masks, scale, centre), slow, rtol=1e-13)
+    assert_allclose(floor.raised(variance, value, valid, kept, scale, centre), slow, rtol=1e-13)
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-3, 1.0, 1e4, 1e150])
 def test_the_noise_of_windows_is_exact_in_any_unit(unit):
     value = np.random.default_rng(0).uniform(-1, 4, (30, 40)) * unit
     law = TableLaw(tuple(np.array([0.5, 1.0, 3.0]) * unit), tuple(np.array([1e-3, 1.0, 0.2]) * unit))
-    floor, masks = NoiseFloor(np.zeros(1), np.zeros(1), law, 1.0), np.ones((2, 30, 40), bool)
-    masks[0] = False
-    raised = floor.raised(np.zeros(value.shape), value, *masks)
+    floor, everywhere = NoiseFloor(np.zeros(1), np.zeros(1), law, 1.0), np.ones(value.shape, bool)
+    raised = floor.raised(np.zeros(value.shape), value, ~everywhere, everywhere)
     assert_allclose(raised, np.square(law(value)), rtol=1e-11)
+
+
+def slow_frequent(values):
+    """Keep the values that are at least a tenth as frequent as that of a usual pixel of similar rank."""
+    unique, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    pixels, squares = (np.concatenate([[0], np.cumsum(part)]) for part in (counts, counts**2))
+    kept = np.zeros(len(unique), bool)
+    for at, count in enumerate(counts):
+        middle, reach = (pixels[at] + pixels[at + 1]) / 2, DEFAULT.frequent_part * len(values)
+        first = max(np.flatnonzero(pixels <= middle - reach).max(initial=0), 0)
+        last = min(np.flatnonzero(pixels >= middle + reach).min(initial=len(unique)), len(unique))
+        usual = (squares[last] - squares[first]) / (pixels[last] - pixels[first])
+        kept[at] = count >= DEFAULT.frequent_ratio * usual
+    return values[kept[number]]
+
+
+@pytest.mark.parametrize("levels", [1, 12, 60, 10**6])
+def test_rare_values_among_frequent_ones_are_left_out(levels):
+    rng = np.random.default_rng(levels)
+    values = np.floor(levels * rng.random(900)) / levels
+    values[rng.random(900) < 0.1] += 1e-3
+    assert_array_equal(blind._frequent(values, DEFAULT), slow_frequent(values))
+    assert (len(slow_frequent(values)) < 900) == (levels in (12, 60))
+
+
+@pytest.mark.parametrize("levels", [1, 5, 1000])
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_equal_values_are_split_in_their_order(levels, parts):
+    values = np.random.default_rng(parts).integers(0, levels, 50).astype(float)
+    slow = np.array_split(np.argsort(values, kind="stable"), parts)
+    for found, expected in zip(blind._ranked_parts(values, parts), slow, strict=True):
+        assert_array_equal(np.sort(found), np.sort(expected))

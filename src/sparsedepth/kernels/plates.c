@@ -128,7 +128,8 @@ typedef struct {
 
 /* Return the value of a pixel by its index in the map with a border. */
 static double *value_at(const Map *map, int64_t at) {
-    return map->values + (at / map->pitch - BORDER) * map->width + at % map->pitch - BORDER;
+    const uint32_t row = (uint32_t)at / (uint32_t)map->pitch;
+    return map->values + at - (int64_t)row * 2 * BORDER - BORDER - BORDER * map->width;
 }
 
 /* List a bend: its missing pixels, and what its valid ones contribute. */

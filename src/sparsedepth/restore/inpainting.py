@@ -23,7 +23,7 @@ from scipy.ndimage import binary_dilation, find_objects, label
 from sparsedepth.coding.aggregate import PatchCoder, average_patches
 from sparsedepth.coding.noise import Stationary
 from sparsedepth.isotonic import IsotonicCurve
-from sparsedepth.kernels import holes as kernels
+from sparsedepth.missing import holes_containing_patch
 from sparsedepth.parallel import map_in_threads
 from sparsedepth.patches import Window
 from sparsedepth.restore.noise_model import Simulation
@@ -119,14 +119,6 @@ def fit_filled_variance(
     known = fill_held_out(value, simulation, coder, settings, threads)
     squared = np.square(known.filled - known.truth)
     return ScatteredVariance.fit(known.filled, known.missing, known.held_out, squared, chosen)
-
-
-def holes_containing_patch(missing: NDArray[np.bool_], patch_shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Mark the missing pixels of holes that contain a whole patch."""
-    marked, scratch = np.empty(missing.shape, np.uint8), np.empty(missing.shape[1], np.int64)
-    mask = np.ascontiguousarray(missing).view(np.uint8)
-    kernels.whole(*missing.shape, *patch_shape, mask, scratch, marked)
-    return marked.view(bool)
 
 
 def fill_large_holes(result: Restoration, settings: Settings) -> None:

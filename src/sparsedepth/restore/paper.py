@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sparsedepth.coding.aggregate import PatchCoder, average_patches_and_noise
 from sparsedepth.dictionary import Dictionary
-from sparsedepth.restore.inpainting import holes_containing_patch
+from sparsedepth.missing import holes_containing_patch
 from sparsedepth.restore.settings import Settings
 from sparsedepth.tiling import RestoreTile, Tile, classify_origin
 from sparsedepth.vocabulary import Floats

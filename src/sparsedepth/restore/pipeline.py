@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from sparsedepth.coding.aggregate import PatchCoder
 from sparsedepth.coding.noise import Exponential
 from sparsedepth.dictionary import Dictionary
+from sparsedepth.missing import holes_containing_patch
 from sparsedepth.parallel import Once
 from sparsedepth.restore import dense
 from sparsedepth.restore.artefacts import Artefact, OutlierClusters, Removal, StuckPixels
 from sparsedepth.restore.flying import FlyingPixels
-from sparsedepth.restore.inpainting import FilledVariance, fill_holes, fit_filled_variance, holes_containing_patch
+from sparsedepth.restore.inpainting import FilledVariance, fill_holes, fit_filled_variance
 from sparsedepth.restore.noise_model import (
     SIMULATED_AMPLITUDES,
     ImpulseNoise,

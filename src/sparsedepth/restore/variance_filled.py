@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsedepth.fitted import load_fitted
-from sparsedepth.kernels import holes as kernels
+from sparsedepth.missing import distance_to_valid, variance_around
 from sparsedepth.neighbourhood import box_sum
 from sparsedepth.restore.settings import FilledVarianceSettings
 from sparsedepth.vocabulary import Floats, Vector
@@ -33,7 +33,7 @@ def holes_are_clustered(
     fraction = np.count_nonzero(missing) / max(np.count_nonzero(within), 1)
     both = sum(np.count_nonzero(one & other) for one, other in _pairs(missing, missing))
     either = sum(np.count_nonzero(one & other) for one, other in _pairs(missing, within) + _pairs(within, missing))
-    return fraction < 1 and 2 * both > either * (fraction + settings.clustering * (1 - fraction))
+    return bool(fraction < 1 and 2 * both > either * (fraction + settings.clustering * (1 - fraction)))
 
 
 def _pairs(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
@@ -49,19 +49,12 @@ def features_of_filled(
     missing fraction. Where holes are scattered, differences between valid pixels replace the wide variance.
     """
     distance = np.log(np.maximum(distance_to_valid(missing)[missing], 1))
-    (close, _), (wide, fraction) = (_around(filled, missing, side) for side in (settings.close_px, settings.wide_px))
+    (close, _), (wide, fraction) = (
+        variance_around(filled, missing, side) for side in (settings.close_px, settings.wide_px)
+    )
     wide = _valid_differences(filled, ~missing, settings)[missing] if scattered else wide
     above = [np.log1p(variance / floor) for variance in (close, wide)]
     return np.stack([np.ones(len(distance)), distance, *above, fraction], axis=1)
-
-
-def _around(filled: Floats, missing: NDArray[np.bool_], side: int) -> tuple[Vector, Vector]:
-    """Return the variance in a square about each missing pixel, and the missing fraction of it."""
-    n, scratch = np.count_nonzero(missing), np.empty((3, missing.shape[1]))
-    values, mask = np.ascontiguousarray(filled, np.float64), np.ascontiguousarray(missing).view(np.uint8)
-    variance, fraction = np.empty(n), np.empty(n)
-    kernels.variance(*missing.shape, side, mask, values, scratch, variance, fraction)
-    return variance, fraction
 
 
 def shipped_law(holes: str) -> Vector:
@@ -179,13 +172,6 @@ def _placed(
     error = np.exp(np.minimum(log_error, np.log(settings.max_variance)))
     expected[missing] = np.minimum(error, settings.max_variance if most is None else most)
     return expected
-
-
-def distance_to_valid(missing: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the distance of each missing pixel to the nearest valid one, in pixels; 0 at valid ones."""
-    distance = np.empty(missing.shape, np.int32)
-    kernels.distance(*missing.shape, np.ascontiguousarray(missing).view(np.uint8), distance)
-    return distance
 
 
 def _valid_differences(values: Floats, valid: NDArray[np.bool_], settings: FilledVarianceSettings) -> Floats:

@@ -38,7 +38,8 @@ class Diagnosis:
     evidence
         Sharpness times the largest fraction of windows with about the same residuals; 1 = the same everywhere.
     white
-        White noise, by differences of adjacent pixels, over all noise at the median depth.
+        White noise, by differences of adjacent pixels, over all noise at the median depth; NaN = not measured, since
+        other evidence is against dense noise.
     noisy
         Whether the frame has dense noise.
     visible
@@ -127,6 +128,8 @@ def diagnose(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Diagnosis |
     if len(fits.std) < settings.min_windows or step is None:
         return None
     found = _diagnosed(fits, step, float(known.min()), float(known.max()), settings)
+    if not found.noisy:
+        return found
     white = white_std(values, settings) / float(found.sensor.std(np.median(known)))
     return replace(found, white=white, noisy=found.noisy and _is_sharp(found, white, settings))
 
@@ -170,7 +173,7 @@ def _diagnosed(
         domain=domain_of(TableLaw(tuple(depths[1:-1]), tuple(total[1:-1]))),
         sources=dict.fromkeys(("noise", "step", "correlation", "domain"), "estimated from one frame"),
     )
-    return Diagnosis(sensor, len(std), len(std) / fits.tried, over_step, sharpness, evidence, 0.0, noisy, visible)
+    return Diagnosis(sensor, len(std), len(std) / fits.tried, over_step, sharpness, evidence, np.nan, noisy, visible)
 
 
 def _is_sharp(found: Diagnosis, white: float, settings: SensorSettings) -> bool:

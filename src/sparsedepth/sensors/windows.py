@@ -76,9 +76,7 @@ class WindowFits:
 
     def chosen(self, which: NDArray[Any]) -> WindowFits:
         """Select windows by a mask or by their numbers."""
-        return replace(
-            self, places=self.places[which], standard=self.standard[which], surface=self.surface[which]
-        )
+        return replace(self, places=self.places[which], standard=self.standard[which], surface=self.surface[which])
 
 
 @lru_cache(maxsize=8)
