@@ -44,7 +44,7 @@ class SurfaceSettings:
     """Map standard deviations; conjugate gradients stop where the gradient is smaller (rounding of float32 maps)."""
     robust_iterations: int = 80
     """Most iterations of conjugate gradients for each reweighting."""
-    robust_tolerance: float = 1e-1
+    robust_tolerance: float = 5e-2
     """Norm of the gradient at which it stops, relative to the first."""
 
 

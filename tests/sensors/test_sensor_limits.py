@@ -287,7 +287,8 @@ def test_second_differences_show_the_noise_of_any_slope(rng):
 
 @pytest.mark.parametrize(("sharpness", "ratio"), [(1.0, 0.5), (0.3, 0.3)])
 def test_windows_count_as_far_as_their_quietest_do(rng, sharpness, ratio):
-    sample, masks, none = rng.random((40, 50)) + 1, np.ones((2, 1, 2), bool), np.zeros((1, 2))
+    sample, everywhere, none = rng.random((40, 50)) + 1, np.ones((1, 2), bool), np.zeros((1, 2))
+    masks = (everywhere, everywhere)
     floor = NoiseFloor.fit(sample, windows=TableLaw((1.0,), (4.0,)), sharpness=sharpness)
     assert_allclose(floor.raised(none, np.array([[1.0, np.nan]]), *masks), [[(4 * ratio) ** 2, 0]])
     assert_array_equal(NoiseFloor.fit(sample).raised(none, np.array([[1.0, np.nan]]), *masks), 0)

@@ -30,7 +30,7 @@ from sparsedepth.vocabulary import DepthImage, DepthMap, Floats, InputError, Kin
 
 __all__ = ["METHODS", "METHOD_VERSION", "QUALITIES", "Restorer", "Settings", "denoise", "inpaint"]
 
-METHOD_VERSION = 12
+METHOD_VERSION = 13
 """Version of the results of restoration. Raise it by one with every change of results: cached outcomes are then made
 again."""
 
