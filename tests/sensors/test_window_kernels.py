@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sparsedepth.kernels import library
 from sparsedepth.sensors import blind
 from sparsedepth.sensors.blind import ROUNDING
 from sparsedepth.sensors.floor import SHOWN, NoiseFloor, least_std
@@ -148,3 +150,56 @@ def test_equal_values_are_split_in_their_order(levels, parts):
     slow = np.array_split(np.argsort(values, kind="stable"), parts)
     for found, expected in zip(blind._ranked_parts(values, parts), slow, strict=True):
         assert_array_equal(np.sort(found), np.sort(expected))
+
+
+def call(level, name, *arguments):
+    """Call a kernel of one library."""
+    kinds = {int: ctypes.c_int64, float: ctypes.c_double, np.float32: ctypes.c_float}
+    given = [kinds[type(a)](a) if type(a) in kinds else ctypes.c_void_p(a.ctypes.data) for a in arguments]
+    getattr(ctypes.CDLL(library.load(level)._name), name)(*given)
+
+
+def test_both_libraries_fit_windows_and_floors_with_the_same_bits():
+    if not library.load("baseline").processor_has_avx2():
+        pytest.skip("this processor has one library")
+    depth, side, results = rough_map(50, 61), 17, []
+    places, sample = np.array([0, 61 * 9 + 30, 61 * 33 + 44]), np.arange(0, side**2, 2)
+    mask, steps = np.ones(depth.shape, np.uint8), np.array([[1.0, 2.0], [0.01, 0.02], [0.01, 0.0]])
+    law = np.array([[-1.0, 0.2, 1.0], [-6.0, -3.0, -5.0], [2.5, -2.5, 0.0]])
+    for level in ("baseline", "avx2"):
+        standard, surface, counts = np.zeros((3, 3)), np.zeros((3, 7), np.float32), np.zeros((3, 2), np.int64)
+        residual, inlier, sums = np.zeros((3, side**2), "f4"), np.zeros((3, side**2), "u1"), np.zeros((2, 2, 6))
+        scratch, keys, raised = np.zeros(5000, np.float32), np.zeros(len(sample), np.int64), np.zeros(depth.shape)
+        limits = (np.float32(1.4826), np.float32(4.685), np.float32(4), scratch, keys)
+        call(
+            level, "windows_fit", 3, side, 61, len(sample), depth, places, sample, 5, *limits, standard, surface, counts
+        )
+        fitted = (places, standard, surface, scratch)
+        call(level, "windows_residuals", 3, side, 61, depth, *fitted, residual, inlier)
+        call(level, "windows_products", 3, side, 6, residual, inlier, scratch, sums)
+        tables = (2, steps, 3, law, 1e-6, np.zeros(13 * 61 + 2), raised)
+        call(level, "floor_raise", 50, 61, depth, 0.7, 1.9, SHOWN, mask, mask, *tables)
+        results.append([each.tobytes() for each in (standard, surface, counts, residual, inlier, sums, raised)])
+        assert (counts[:, 0] > 100).all()
+        assert np.isfinite(sums).all()
+    assert results[0] == results[1]
+
+
+def test_both_libraries_fill_holes_with_the_same_bits():
+    if not library.load("baseline").processor_has_avx2():
+        pytest.skip("this processor has one library")
+    depth, results = rough_map(30, 41, 0.6), []
+    missing = np.isnan(depth)
+    n, pixels = int(missing.sum()), missing.size
+    for level in ("baseline", "avx2"):
+        number, places, ends = np.zeros((34, 45), np.int32), np.zeros(n, np.int32), np.zeros(n, np.int64)
+        call(level, "plates_number", 30, 41, missing.view(np.uint8), np.zeros((2, n), np.int32), number, places, ends)
+        parts = int(np.flatnonzero(ends == n)[0]) + 1
+        room = (np.zeros(40 * pixels), np.zeros(40 * pixels, np.int32), np.zeros(10 * pixels, np.uint8))
+        plate, limits = np.nan_to_num(depth), (np.array([300, 80]), np.array([1e-2, 5e-2]), 1e-8)
+        robust = plate.copy()
+        weights = (3, 0.02, -0.65)
+        call(level, "plates_fill", 30, 41, number, places, parts, ends, *limits, *weights, *room, plate, robust)
+        results.append((plate.tobytes(), robust.tobytes()))
+        assert np.isfinite(robust).all()
+    assert results[0] == results[1]
