@@ -91,6 +91,7 @@ MAY_IMPORT = {
         "extras",
         "vocabulary",
         "geometry",
+        "missing",
         "neighbourhood",
         "ranks",
         "components",

@@ -128,6 +128,19 @@ def test_boxes_are_those_of_scipy(dtype, shape, side, mode):
     np.testing.assert_allclose(found, uniform_filter(values, side, mode=mode, axes=(-2, -1)), atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 9), (3, 11, 14)])
+@pytest.mark.parametrize("side", [1, 2, 5, 8])
+def test_variances_are_means_of_squares_less_squares_of_means(dtype, shape, side):
+    values = np.random.default_rng(side).normal(3, 1, shape).astype(dtype)
+    wide, axes = values.astype(np.float64), (-2, -1)
+    mean = uniform_filter(wide, side, mode="nearest", axes=axes)
+    expected = uniform_filter(wide**2, side, mode="nearest", axes=axes) - mean**2
+    found = local_variance(values, side)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_variance_is_never_negative():
     assert (local_variance(np.full((9, 9), 1e6) + np.eye(9) * 1e-9, 3) >= 0).all()
 

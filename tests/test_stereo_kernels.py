@@ -31,6 +31,12 @@ def pair_of(height: int, width: int, channels: int, max_disparity: int, seed: in
     return StereoPair(noisy[:, :width] * 1.0, wide[:, 2:] * 1.0, max_disparity)
 
 
+def test_bytes_are_rounded_to_even(rng):
+    view = np.concatenate([rng.uniform(-20, 280, 288), np.arange(-0.5, 11.5)]).astype(np.float32).reshape(10, 10, 3)
+    expected = np.rint(np.clip(view, 0, 255)).astype(np.uint8).transpose(0, 2, 1)
+    np.testing.assert_array_equal(byte_rows(view), expected)
+
+
 @pytest.mark.parametrize(("height", "width", "channels"), [(1, 2, 1), (4, 20, 3), (9, 33, 2)])
 def test_census_words_and_ad_census_are_what_they_are_defined_to_be(height, width, channels):
     pair = pair_of(height, width, channels, min(width - 1, 17))

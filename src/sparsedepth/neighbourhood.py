@@ -89,13 +89,18 @@ def box_sum(values: Floats, side: int) -> Floats:
 def local_variance(values: Floats, side: int) -> Floats:
     """Compute the variance of the values in a square about each pixel, whose map goes on as at its edge.
 
+    Sums have 64 bits; the result has the precision of the values.
+
     Examples
     --------
-    >>> local_variance(np.array([[1.0, 1.0, 4.0]]), 3).tolist()
+    >>> local_variance(np.array([[1.0, 1.0, 4.0]]), 3).round(9).tolist()
     [[0.0, 2.0, 2.0]]
     """
-    mean, square = box_mean(values, side), box_mean(np.square(values), side)
-    return np.maximum(square - np.square(mean), 0)
+    values = np.ascontiguousarray(values, values.dtype if values.dtype in kernels.VARIANCE else np.float64)
+    (rows, columns), variances = values.shape[-2:], np.empty_like(values)
+    n, scratch = values.size // max(rows * columns, 1), np.empty((2, columns))
+    kernels.VARIANCE[values.dtype](n, rows, columns, side, values, scratch, variances)
+    return variances
 
 
 def similar_neighbours(depth: DepthMap, max_step: float) -> NDArray[np.int8]:

@@ -42,3 +42,52 @@ KERNEL void NAME(neighbours_box)(int64_t n, int64_t height, int64_t width, int64
         }
     }
 }
+
+/* Add a row of a map that goes on as at its edge to sums of columns and of their squares, with a sign. */
+static inline void NAME(add_squares)(const REAL *map, int64_t row, int64_t height, int64_t width, double sign, double *sums,
+                                     double *squares) {
+    const REAL *values = map + (row < 0 ? 0 : row >= height ? height - 1 : row) * width;
+    for (int64_t at = 0; at < width; at++) {
+        const double value = values[at];
+        sums[at] += sign * value;
+        squares[at] += sign * (value * value);
+    }
+}
+
+/* Return a number of a row of doubles that goes on as at its edge. */
+static inline double NAME(held)(const double *row, int64_t at, int64_t width) {
+    return row[at < 0 ? 0 : at >= width ? width - 1 : at];
+}
+
+/* Compute the variance of the values in a square about each pixel, of maps that go on as at their edge, by running sums.
+ *
+ * values, variances: (n, height, width). side: an even one reaches farther up and to the left. scratch: (2, width).
+ */
+KERNEL void NAME(neighbours_variance)(int64_t n, int64_t height, int64_t width, int64_t side, const REAL *values,
+                                      double *scratch, REAL *variances) {
+    const int64_t before = side / 2, behind = side - 1 - before;
+    const double share = 1 / (double)(side * side);
+    double *sums = scratch, *squares = scratch + width;
+    for (int64_t map = 0; map < n; map++, values += height * width, variances += height * width) {
+        for (int64_t at = 0; at < 2 * width; at++) scratch[at] = 0;
+        for (int64_t row = -before; row < behind; row++)
+            NAME(add_squares)(values, row, height, width, 1, sums, squares);
+        for (int64_t row = 0; row < height; row++) {
+            double sum = 0, square = 0;
+            NAME(add_squares)(values, row + behind, height, width, 1, sums, squares);
+            for (int64_t at = -before; at < behind; at++) {
+                sum += NAME(held)(sums, at, width);
+                square += NAME(held)(squares, at, width);
+            }
+            for (int64_t at = 0; at < width; at++) {
+                sum += NAME(held)(sums, at + behind, width);
+                square += NAME(held)(squares, at + behind, width);
+                const double mean = sum * share, spread = square * share - mean * mean;
+                variances[row * width + at] = (REAL)(spread > 0 ? spread : 0);
+                sum -= NAME(held)(sums, at - before, width);
+                square -= NAME(held)(squares, at - before, width);
+            }
+            NAME(add_squares)(values, row - before, height, width, -1, sums, squares);
+        }
+    }
+}

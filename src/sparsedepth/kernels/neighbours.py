@@ -42,3 +42,9 @@ BOX = {
     np.dtype(np.float64): kernel("neighbours_box_double", *(INT,) * 5, *(_D,) * 4),
 }
 """Average in squares, by the type of the values: (n, height, width, side, nearest, values, scratch, middle, means)."""
+
+VARIANCE = {
+    np.dtype(np.float32): kernel("neighbours_variance_float", *(INT,) * 4, _F, _D, _F),
+    np.dtype(np.float64): kernel("neighbours_variance_double", *(INT,) * 4, *(_D,) * 3),
+}
+"""Variances in squares, by the type of the values: (n, height, width, side, values, scratch, variances)."""

@@ -7,6 +7,17 @@
 
 enum { CENSUS_HEIGHT = 7, CENSUS_WIDTH = 9 };
 
+/* Round a view (height, width, channels) to bytes (height, channels, width); halves go to even numbers. */
+KERNEL void stereo_bytes(int64_t height, int64_t width, int64_t n_channels, const float *view, uint8_t *bytes) {
+    const float shift = 12582912.0f; /* 1.5 * 2^23: the next numbers are one apart */
+    for (int64_t y = 0; y < height; y++, view += width * n_channels)
+        for (int64_t channel = 0; channel < n_channels; channel++, bytes += width)
+            for (int64_t x = 0; x < width; x++) {
+                const float held = least(most(view[x * n_channels + channel], 0), 255);
+                bytes[x] = (uint8_t)(int32_t)((held + shift) - shift);
+            }
+}
+
 /* Add to each word the bits of the pixels that are darker than its centre, in one row of the window. */
 static void census_row(int64_t width, const uint16_t *row, const uint16_t *centre, uint16_t *bits) {
     for (int64_t dx = 0; dx < CENSUS_WIDTH; dx++)

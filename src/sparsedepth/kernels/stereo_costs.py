@@ -11,6 +11,9 @@ from sparsedepth.kernels.library import ADDRESS, INT, array, kernel
 _BYTES, _WORDS, _F = array(np.uint8), array(np.uint64), array(np.float32)
 _ROOM = array(np.uint16)
 
+to_bytes = kernel("stereo_bytes", INT, INT, INT, _F, _BYTES)
+"""Round views to bytes: (height, width, n_channels, view, bytes)."""
+
 census = kernel("stereo_census", INT, INT, _ROOM, _WORDS, _ROOM)
 """Compute census words: (height, width, grey, words, bits)."""
 

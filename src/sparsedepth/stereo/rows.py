@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsedepth.kernels import stereo_costs
 from sparsedepth.vocabulary import Floats
 
 Bytes = NDArray[np.uint8]
@@ -14,8 +15,10 @@ Bytes = NDArray[np.uint8]
 
 def byte_rows(view: Floats) -> Bytes:
     """Round a view (height, width, channels) of brightness 0..255 to bytes (height, channels, width)."""
-    rounded = np.rint(np.clip(view, 0, 255)).astype(np.uint8)
-    return np.ascontiguousarray(rounded.transpose(0, 2, 1))
+    height, width, n_channels = view.shape
+    rounded = np.empty((height, n_channels, width), np.uint8)
+    stereo_costs.to_bytes(height, width, n_channels, np.ascontiguousarray(view, np.float32), rounded)
+    return rounded
 
 
 def reversed_rows(rows: NDArray[Any], n_repeated: int) -> NDArray[Any]:

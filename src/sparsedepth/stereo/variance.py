@@ -14,9 +14,9 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_cdt
 
 from sparsedepth.fitted import load_fitted
+from sparsedepth.missing import distance_to_valid
 from sparsedepth.neighbourhood import box_mean, local_variance
 from sparsedepth.parallel import Once
 from sparsedepth.ranks import quantile
@@ -137,7 +137,7 @@ def features(evidence: Evidence, threads: int = 1) -> list[Floats | float]:
 
 
 def _spread(evidence: Evidence, side: int) -> Floats:
-    return local_variance(np.asarray(evidence.disparity, np.float64), side)
+    return local_variance(evidence.disparity, side)
 
 
 def _moved(evidence: Evidence) -> Floats:
@@ -152,7 +152,7 @@ def _distance(unmatched: NDArray[np.bool_]) -> Floats:
     """Measure how far each unmatched pixel is from a matched one, in rows or columns, whichever are more."""
     if unmatched.all():
         return np.full(unmatched.shape, max(unmatched.shape), np.float32)
-    return np.asarray(distance_transform_cdt(unmatched, "chessboard"), np.float32)
+    return distance_to_valid(unmatched).astype(np.float32)
 
 
 def _gradient(grey: Floats) -> Floats:
