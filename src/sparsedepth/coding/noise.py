@@ -291,7 +291,7 @@ def _jeffreys_price(q: Floats) -> Floats:
 
 def _where_known(patches: Patches, variance: float | Floats) -> Floats:
     patches = np.asarray(patches)
-    return np.where(np.isnan(patches), np.inf, variance).astype(patches.dtype, copy=False)
+    return np.where(np.isnan(patches), patches.dtype.type(np.inf), np.asarray(variance, patches.dtype))
 
 
 def _require_positive(what: str, value: float) -> None:
