@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -109,6 +110,16 @@ def test_variances_are_raised_as_pixel_by_pixel(n_steps, lengths):
         least = np.where(kept, np.maximum(least, 0.4 * law(depth)), least)
     slow = np.fmax(variance, np.square(least / scale))
     assert_allclose(floor.raised(variance, value, valid, kept, scale, centre), slow, rtol=1e-13)
+
+
+def test_depths_whose_logarithms_are_equal_are_one_knot():
+    depths = (1.0, np.nextafter(3.0, 0), 3.0, np.nextafter(3.0, 9), 9.0)
+    assert len(set(np.log(depths))) < len(depths)
+    law, value = TableLaw(depths, (0.1, 0.2, 0.2, 0.2, 0.4)), np.array([[0.5, 1.0, 2.0, 3.0, 5.0, 9.0, 20.0]])
+    floor, everywhere = NoiseFloor(np.zeros(1), np.zeros(1), law, 1.0), np.ones(value.shape, bool)
+    with warnings.catch_warnings(action="error"):
+        raised = floor.raised(np.zeros(value.shape), value, ~everywhere, everywhere)
+    assert_allclose(raised, np.square(law(value)), rtol=1e-11)
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-3, 1.0, 1e4, 1e150])

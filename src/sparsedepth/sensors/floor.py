@@ -98,8 +98,10 @@ def _logarithms(law: TableLaw | None, ratio: float) -> tuple[Floats, float]:
 
 
 def _with_slopes(places: Floats, heights: Floats) -> Floats:
-    """Return a table with the slopes between its knots, (3, knots); the last one is zero."""
-    return np.stack([places, heights, np.append(np.diff(heights) / np.diff(places), 0.0)])
+    """Return a table with the slopes from its knots on, (3, knots): 0 behind the last one and between equal ones."""
+    apart, slopes = np.diff(places), np.zeros(len(places))
+    np.divide(np.diff(heights), apart, out=slopes[:-1], where=apart > 0)
+    return np.stack([places, heights, slopes])
 
 
 def least_std(depth: DepthMap, settings: SensorSettings = DEFAULT) -> Floats:
