@@ -102,8 +102,6 @@ def suspicious_result(origin: NDArray[np.integer[Any]]) -> list[str]:
 def with_warnings(result: Restoration, depth: Any, invalid: InvalidCodes, unit: Unit = "") -> Restoration:
     """Look for suspicious values of a map and of its result, emit an `InputWarning` for each, and record them.
 
-    The result is also given the unit of the map.
-
     Parameters
     ----------
     result
@@ -117,11 +115,11 @@ def with_warnings(result: Restoration, depth: Any, invalid: InvalidCodes, unit: 
 
     Returns
     -------
-    The result with its ``unit`` and ``warnings``.
+    The result with its ``warnings``.
     """
     sentences = (*suspicious_values(depth, unit, invalid), *suspicious_result(result.origin))
     emit_warnings(sentences)
-    return replace(result, warnings=sentences, unit=unit) if sentences or unit else result
+    return replace(result, warnings=sentences) if sentences else result
 
 
 def emit_warnings(sentences: Iterable[str]) -> None:

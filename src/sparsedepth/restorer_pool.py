@@ -60,10 +60,9 @@ class RestorerPool:
             arrays = self._pool.run((words, given))[1]
         except WorkerDied:
             raise MemoryError("the process that restored it has died") from None
-        result = Restoration(arrays["depth"], arrays["variance"], arrays["origin"])
-        invalid = more.get("invalid")
-        codes, unit = self._invalid if invalid is None else invalid, words.get("unit") or self._unit
-        return with_warnings(result, depth, codes, unit)
+        invalid, unit = more.get("invalid"), words.get("unit") or self._unit
+        result = Restoration(arrays["depth"], arrays["variance"], arrays["origin"], unit=unit)
+        return with_warnings(result, depth, self._invalid if invalid is None else invalid, unit)
 
     def __enter__(self) -> RestorerPool:
         return self

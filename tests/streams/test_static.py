@@ -295,3 +295,10 @@ def test_sensor_is_the_one_that_was_given():
     stream.push(np.full((20, 30), 1.5))
     assert stream.sensor is not None
     assert stream.sensor.unit == "m"
+
+
+def test_results_have_the_unit_of_the_stream_or_of_its_frames():
+    arrays, images = Stream(SIMPLE, unit="mm"), Stream(SIMPLE)
+    assert arrays.push(wall()).unit == "mm"
+    assert images.push(DepthImage(wall(), "mm")).unit == "mm"
+    assert Stream(Sensor(noise=PowerLaw(constant=5.0))).push(wall()).unit == ""

@@ -237,7 +237,8 @@ class Restorer(SavedRestorer):
         with one_blas_thread:  # also without threads of ours: BLAS threads would add up in another order
             result = self._run(source, noise, picture, out, n_threads(threads))
         result = with_warnings(result, depth, codes, noise.unit)
-        return result if wrapped is None else wrapped(replace(result, unit=noise.unit, kind=kind))
+        result = replace(result, unit=noise.unit) if noise.unit else result
+        return result if wrapped is None else wrapped(replace(result, kind=kind))
 
     def _run(
         self, source: TiledMap, noise: NoiseChoice, guide: Floats | None, out: Restoration | None, threads: int

@@ -178,7 +178,8 @@ class Stream:
             return self._last[1]
         if self._last is None or not self._started:
             self._start(frame)
-        result = self._restored(frame)
+        restored = self._restored(frame)
+        result = replace(restored, unit=self._unit) if self._unit else restored
         self._last = frame, result
         return result
 
