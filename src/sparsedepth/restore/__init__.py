@@ -236,8 +236,7 @@ class Restorer(SavedRestorer):
             raise InputError("a guide is for filling holes, and fill='none' leaves them; drop one of the two")
         with one_blas_thread:  # also without threads of ours: BLAS threads would add up in another order
             result = self._run(source, noise, picture, out, n_threads(threads))
-        result = with_warnings(result, depth, codes, noise.unit)
-        result = replace(result, unit=noise.unit) if noise.unit else result
+        result = with_warnings(replace(result, unit=noise.unit) if noise.unit else result, depth, codes, noise.unit)
         return result if wrapped is None else wrapped(replace(result, kind=kind))
 
     def _run(
