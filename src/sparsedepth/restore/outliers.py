@@ -135,16 +135,13 @@ class OutlierModel:
     def penalties(self, tile: Tile, scores: PixelScores, where: NDArray[np.bool_]) -> Vector:
         """Return what the log-odds of pixels lose in uniform blocks and beyond the amplitude of the noise."""
         at = np.flatnonzero(where)
-        theirs, least = scores.at(at), block_range(tile.depth).ravel()[at]
-        in_block = self._is_uniform(least, theirs.residual, self._floor_at(tile, at))
-        return np.where(in_block, -self.settings.outliers.max_penalty, self.amplitude_penalty(theirs))
+        in_block, penalty = self.in_uniform_block(tile, scores).ravel()[at], self.amplitude_penalty(scores.at(at))
+        return np.where(in_block, -self.settings.outliers.max_penalty, penalty)
 
     def in_uniform_block(self, tile: Tile, scores: PixelScores) -> NDArray[np.bool_]:
         """Mark pixels of a 2x2 block of similar depths: corners of structures, not noise."""
-        return self._is_uniform(block_range(tile.depth), scores.residual, self._floor(tile))
-
-    def _is_uniform(self, least: Floats, residual: Floats, floor: Floats) -> NDArray[np.bool_]:
-        return least <= np.maximum(floor, self.settings.outliers.block_similarity * np.abs(residual))
+        similar = self.settings.outliers.block_similarity * np.abs(scores.residual)
+        return block_range(tile.depth) <= np.maximum(self._floor(tile), similar)
 
     def amplitude_penalty(self, scores: PixelScores) -> Vector:
         """Return what the log-odds lose where a residual exceeds the noise's amplitude, unless it is isolated."""
